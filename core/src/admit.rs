@@ -1,0 +1,264 @@
+//! Admission: from a message to a durable, accepted run, at most once for each key (R3, P06).
+//!
+//! Owns the way from [`Submit`] to the report of the conditional insert. Nothing is promised
+//! before that report (law 5, P42).
+
+use alloc::vec;
+
+use crate::ids::{Attempt, ContentOwner, OrderKind, RunId, Subject, Ticket};
+use crate::input::{AcceptReport, Input, Submit};
+use crate::machine::Core;
+use crate::outcome::Terminal;
+use crate::output::{Accept, Answer, ClaimOrder, Output, Rejection};
+use crate::run::{Run, State, Stream, full_budget};
+use crate::session::{Phase, Session};
+
+impl Core {
+    /// A message arrived.
+    pub(crate) fn submit(&mut self, submit: Submit) {
+        if self.runs.contains_key(&submit.run) {
+            return self.join(&submit);
+        }
+        match self.sessions.get(&submit.session) {
+            Some(Session {
+                phase: Phase::Owned { .. },
+                ..
+            }) => self.admit(submit),
+            Some(_) => self.park(submit.session, Input::Submit(submit)),
+            None if self.runs.len() >= self.config.live_runs_cap as usize => {
+                self.refuse(&Input::Submit(submit), Rejection::Busy);
+            }
+            None => {
+                let (session, request) = (submit.session, submit.request);
+                self.load(session, request, Some(Input::Submit(submit)), false);
+            }
+        }
+    }
+
+    /// The run is held: its end is told to this caller as well (I2).
+    fn join(&mut self, submit: &Submit) {
+        let Some(run) = self.runs.get_mut(&submit.run) else {
+            return;
+        };
+        let answer = if run.session != submit.session || run.body != submit.body {
+            Some(Answer::Rejected(Rejection::Conflict))
+        } else {
+            let room = run.callers.len() < self.config.callers_cap as usize;
+            if room {
+                run.callers.push(submit.request);
+            }
+            match run.state {
+                State::Accepting { .. } if room => None, // answered when it is durable
+                State::Accepting { .. } => Some(Answer::Rejected(Rejection::Busy)),
+                _ => Some(Answer::InFlight {
+                    run: run.id,
+                    session: run.session,
+                }),
+            }
+        };
+        if let Some(answer) = answer {
+            self.out(Output::Respond {
+                request: submit.request,
+                answer,
+            });
+        }
+        self.out(Output::Release {
+            owner: ContentOwner::Request(submit.request),
+        });
+    }
+
+    /// Orders the conditional insert. When nothing stands before the run, its claim goes into
+    /// the same transaction, and it takes both lanes now.
+    fn admit(&mut self, submit: Submit) {
+        if self.accepting.contains_key(&submit.request) {
+            self.counts.reused_requests += 1;
+            return;
+        }
+        let Some(session) = self.sessions.get_mut(&submit.session) else {
+            return;
+        };
+        let Phase::Owned { epoch, generation } = session.phase else {
+            return;
+        };
+        let refusal = if self.runs.len() >= self.config.live_runs_cap as usize {
+            Some(Rejection::Busy)
+        } else if session.waiting.len() >= self.config.session_queue_cap as usize {
+            Some(Rejection::QueueFull)
+        } else {
+            None
+        };
+        if let Some(why) = refusal {
+            self.refuse(&Input::Submit(submit), why);
+            return;
+        }
+        let claims = session.active.is_none()
+            && session.waiting.is_empty()
+            && self.lane.is_open(self.config.global_lane_cap);
+        if claims {
+            session.active = Some(submit.run);
+            self.lane.take(submit.run);
+        } else {
+            session.waiting.push_back(submit.run);
+        }
+        let left_ms = full_budget(&self.config, submit.budget);
+        let attempt = Attempt(u32::from(claims));
+        let at = self.now.wall;
+        self.runs.insert(
+            submit.run,
+            Run {
+                id: submit.run,
+                session: submit.session,
+                generation,
+                epoch,
+                body: submit.body,
+                callers: vec![submit.request],
+                budget: submit.budget,
+                left_ms,
+                accepted_at: at,
+                started_at: None,
+                attempt: Attempt(0),
+                has_content: false,
+                stream: Stream::default(),
+                seq: 0,
+                detached: false,
+                stop: None,
+                state: State::Accepting { claims },
+            },
+        );
+        self.accepting.insert(submit.request, submit.run);
+        let ticket = Ticket {
+            subject: Subject::Request(submit.request),
+            order: OrderKind::Accept,
+            attempt,
+            ordinal: 0,
+        };
+        let claim = claims.then_some(ClaimOrder {
+            attempt,
+            left_ms,
+            at,
+        });
+        self.out(Output::Accept {
+            ticket,
+            accept: Accept {
+                session: submit.session,
+                generation,
+                epoch,
+                run: submit.run,
+                body: submit.body,
+                request: submit.request,
+                budget: submit.budget,
+                at,
+                claim,
+            },
+        });
+    }
+
+    /// The report of the conditional insert.
+    pub(crate) fn accepted(&mut self, ticket: Ticket, report: AcceptReport) {
+        let held = match ticket {
+            Ticket {
+                subject: Subject::Request(request),
+                order: OrderKind::Accept,
+                ..
+            } => self.accepting.remove(&request).map(|run| (request, run)),
+            _ => None,
+        };
+        let Some((request, id)) = held else {
+            self.counts.stale_store += 1;
+            return;
+        };
+        let Some(run) = self.runs.get_mut(&id) else {
+            return;
+        };
+        let (session, at) = (run.session, run.accepted_at);
+        let claims = run.state == State::Accepting { claims: true };
+        match report {
+            AcceptReport::Committed { claim } => {
+                run.state = State::Waiting;
+                for caller in run.callers.clone() {
+                    let answer = if caller == request {
+                        Answer::Accepted {
+                            run: id,
+                            session,
+                            at,
+                        }
+                    } else {
+                        Answer::InFlight { run: id, session }
+                    };
+                    self.out(Output::Respond {
+                        request: caller,
+                        answer,
+                    });
+                }
+                self.out(Output::Release {
+                    owner: ContentOwner::Request(request),
+                });
+                match claim {
+                    Some(claim) => self.claim_committed(id, Attempt(1), claim),
+                    None if claims => self.start_claim(id),
+                    None => self.queued(id),
+                }
+            }
+            AcceptReport::Duplicate { terminal } => self.known_already(request, id, terminal),
+            AcceptReport::Conflict => self.drop_accepting(request, id, Rejection::Conflict),
+            AcceptReport::NotOwner => {
+                self.drop_accepting(request, id, Rejection::NotOwner);
+                self.lose(session);
+            }
+            AcceptReport::Refused(_) => self.drop_accepting(request, id, Rejection::Storage),
+        }
+    }
+
+    /// The run is durable and waits in its session's lane, unless it was stopped meanwhile.
+    fn queued(&mut self, id: RunId) {
+        let Some(run) = self.runs.get(&id) else {
+            return;
+        };
+        let session = run.session;
+        if let Some(outcome) = run.stop {
+            self.detach(id);
+            self.finish(id, outcome);
+        }
+        self.advance(session);
+    }
+
+    /// The store knew the run: nothing new begins; the known end is told again (I2, R32).
+    fn known_already(&mut self, request: crate::RequestId, id: RunId, terminal: Option<Terminal>) {
+        let content = ContentOwner::Request(request);
+        let Some(run) = self.runs.get(&id) else {
+            return;
+        };
+        let session = run.session;
+        for caller in run.callers.clone() {
+            let answer = match terminal {
+                Some(terminal) => Answer::Final {
+                    terminal,
+                    content,
+                    replay: true,
+                },
+                None => Answer::InFlight { run: id, session },
+            };
+            self.out(Output::Respond {
+                request: caller,
+                answer,
+            });
+        }
+        if let Some(terminal) = terminal {
+            self.wake_waits(id, terminal, content);
+        }
+        self.out(Output::Release { owner: content });
+        self.forget_run(id);
+        self.advance(session);
+    }
+
+    fn drop_accepting(&mut self, request: crate::RequestId, id: RunId, why: Rejection) {
+        let Some(session) = self.runs.get(&id).map(|run| run.session) else {
+            return;
+        };
+        self.drop_run(id, why);
+        self.out(Output::Release {
+            owner: ContentOwner::Request(request),
+        });
+        self.advance(session);
+    }
+}

@@ -1,0 +1,233 @@
+//! A model attempt: the call goes out, facts come in, limits watch it (spec 5.1).
+//!
+//! Owns the way from a durable claim to a decided outcome. Progress (reasoning, text) moves
+//! the idle limit; mere liveness does not (law 8). Nothing moves the budget (P13, B-120).
+
+use crate::ids::{OrderKind, RunId, Subject, Ticket};
+use crate::input::{ModelEnd, ModelFact};
+use crate::limits::silence;
+use crate::machine::Core;
+use crate::outcome::{Failure, Limit, Outcome};
+use crate::output::{Event, Output};
+use crate::run::{State, Stream};
+use crate::timers::Timer;
+
+impl Core {
+    /// The claim is durable: asks the model.
+    pub(crate) fn start_model(&mut self, id: RunId) {
+        let Some(run) = self.runs.get_mut(&id) else {
+            return;
+        };
+        let at = self.now.wall.max(run.accepted_at);
+        run.started_at.get_or_insert(at);
+        run.stream = Stream::default();
+        run.has_content = true;
+        let call = Ticket {
+            subject: Subject::Run(id),
+            order: OrderKind::Model,
+            attempt: run.attempt,
+            ordinal: 0,
+        };
+        run.state = State::Attempting { call };
+        let (fence, attempt, budget, left_ms) = (run.fence(), run.attempt, run.budget, run.left_ms);
+        self.publish(id, Event::Start { attempt, at });
+        self.out(Output::StartModel {
+            ticket: call,
+            fence,
+        });
+        if let Some(left_ms) = left_ms {
+            self.arm_in(Timer::Budget(id), left_ms);
+        }
+        let first_event_ms = silence(&self.config, budget).first_event_ms;
+        self.arm_in(Timer::FirstEvent(id), first_event_ms);
+    }
+
+    /// A fact about a model call.
+    pub(crate) fn model(&mut self, ticket: Ticket, fact: ModelFact) {
+        let Subject::Run(id) = ticket.subject else {
+            self.counts.stale_model += 1;
+            return;
+        };
+        match self.runs.get(&id).map(|run| run.state) {
+            Some(State::Attempting { call }) if call == ticket => self.attempt_fact(id, fact),
+            Some(State::Stopping { call, outcome, .. }) if call == ticket => {
+                if matches!(fact, ModelFact::Ended(_)) {
+                    self.finish(id, outcome);
+                }
+            }
+            _ => self.counts.stale_model += 1,
+        }
+    }
+
+    fn attempt_fact(&mut self, id: RunId, fact: ModelFact) {
+        match fact {
+            ModelFact::Alive => {}
+            ModelFact::Structure => self.data_arrived(id, false),
+            ModelFact::Reasoning => self.data_arrived(id, true),
+            ModelFact::Text { to } => self.text_arrived(id, to),
+            ModelFact::Ended(end) => self.model_ended(id, end),
+        }
+    }
+
+    /// Data came. The first ends the first-event limit and begins the idle limit; after that
+    /// only progress moves it.
+    fn data_arrived(&mut self, id: RunId, progress: bool) {
+        let Some(run) = self.runs.get_mut(&id) else {
+            return;
+        };
+        let first = !core::mem::replace(&mut run.stream.begun, true);
+        if first {
+            self.timers.disarm(Timer::FirstEvent(id));
+        }
+        if !(first || progress) {
+            return;
+        }
+        let idle_ms = silence(&self.config, run.budget).idle_ms;
+        let lane_limit = run
+            .left_ms
+            .is_none()
+            .then(|| run.lane_limit(&self.config, self.now.time));
+        if let Some(ms) = idle_ms {
+            self.arm_in(Timer::Idle(id), ms);
+        }
+        if let Some(limit) = lane_limit {
+            self.arm(Timer::LaneLimit(id), limit);
+        }
+    }
+
+    fn text_arrived(&mut self, id: RunId, to: u64) {
+        let Some(run) = self.runs.get_mut(&id) else {
+            return;
+        };
+        if to <= run.stream.received {
+            self.counts.stale_text += 1;
+            return;
+        }
+        run.stream.received = to;
+        self.data_arrived(id, true);
+        if to > self.config.reply_cap_bytes {
+            return self.stop(id, Outcome::Failed(Failure::ReplyTooLarge));
+        }
+        self.pace_text(id);
+    }
+
+    /// The call is over by itself.
+    fn model_ended(&mut self, id: RunId, end: ModelEnd) {
+        let outcome = match end {
+            ModelEnd::Completed => Outcome::Completed,
+            ModelEnd::Failed(error) => {
+                if let Some(run) = self.runs.get_mut(&id) {
+                    run.stream.detail = error.detail;
+                }
+                Outcome::Failed(Failure::Provider {
+                    class: error.class(),
+                    status: error.status,
+                })
+            }
+            // A call that says it was cancelled though nobody ordered it did not finish either.
+            ModelEnd::Incomplete | ModelEnd::Cancelled => Outcome::Failed(Failure::Incomplete),
+        };
+        self.finish(id, outcome);
+    }
+
+    /// A limit of the attempt passed.
+    pub(crate) fn limit_reached(&mut self, id: RunId, limit: Limit) {
+        self.stop(
+            id,
+            Outcome::TimedOut {
+                limit,
+                provider_started: true,
+            },
+        );
+    }
+
+    /// Decides the outcome of a run at the model and cancels the call. The lane slot is freed
+    /// when the call has ended, or after the grace (spec 2.3).
+    pub(crate) fn stop(&mut self, id: RunId, outcome: Outcome) {
+        self.flush_text(id);
+        let Some(run) = self.runs.get_mut(&id) else {
+            return;
+        };
+        let State::Attempting { call } = run.state else {
+            return;
+        };
+        let ended_at = self.now.wall;
+        run.state = State::Stopping {
+            call,
+            outcome,
+            ended_at,
+        };
+        self.disarm_attempt(id);
+        self.shorten_lane_limit(id);
+        self.out(Output::CancelModel { ticket: call });
+    }
+
+    /// From a stop on, the slot is held for the grace at most.
+    pub(crate) fn shorten_lane_limit(&mut self, id: RunId) {
+        let grace = self.now.time.plus(self.config.lane_grace_ms);
+        if self
+            .timers
+            .at(Timer::LaneLimit(id))
+            .is_some_and(|at| at > grace)
+        {
+            self.arm(Timer::LaneLimit(id), grace);
+        }
+    }
+
+    /// Takes out the deadlines of the attempt. The lane limit stays: it bounds what follows.
+    pub(crate) fn disarm_attempt(&mut self, id: RunId) {
+        for timer in [
+            Timer::Budget(id),
+            Timer::FirstEvent(id),
+            Timer::Idle(id),
+            Timer::TextPace(id),
+            Timer::SavePace(id),
+        ] {
+            self.timers.disarm(timer);
+        }
+    }
+
+    /// The lane task had its allowance: the slot is freed whatever the run still waits for.
+    /// What it writes from now on passes only until another run claims the session.
+    pub(crate) fn lane_limit_reached(&mut self, id: RunId) {
+        let Some(run) = self.runs.get_mut(&id) else {
+            return;
+        };
+        let session = run.session;
+        match run.state {
+            State::Claiming { pending, .. } => {
+                let outcome = *run.stop.get_or_insert(Outcome::TimedOut {
+                    limit: Limit::Lane,
+                    provider_started: false,
+                });
+                self.detach(id);
+                if pending == crate::run::Pending::Refused {
+                    self.finish(id, outcome);
+                }
+            }
+            State::Attempting { .. } => {
+                self.stop(
+                    id,
+                    Outcome::TimedOut {
+                        limit: Limit::Lane,
+                        provider_started: true,
+                    },
+                );
+                self.detach(id);
+                self.finish(
+                    id,
+                    Outcome::TimedOut {
+                        limit: Limit::Lane,
+                        provider_started: true,
+                    },
+                );
+            }
+            State::Stopping { outcome, .. } => {
+                self.detach(id);
+                self.finish(id, outcome);
+            }
+            _ => self.detach(id),
+        }
+        self.advance(session);
+    }
+}

@@ -1,0 +1,93 @@
+//! Every number that decides behaviour, with its unit, its default and its source.
+
+use serde::{Deserialize, Serialize};
+
+use crate::provider::ProviderClass;
+
+/// A limit of executed time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Budget {
+    /// This many milliseconds.
+    Limited(u64),
+    /// No limit; the idle and lane limits remain (R151).
+    Unlimited,
+}
+
+/// What the core knows of the model provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProviderConfig {
+    /// Where it runs.
+    pub class: ProviderClass,
+    /// `models.providers.<id>.timeoutSeconds`, in milliseconds (R157).
+    pub timeout_ms: Option<u64>,
+}
+
+/// The configuration of a [`Core`](crate::Core). Part of its state and of every snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Config {
+    /// The model provider.
+    pub provider: ProviderConfig,
+    /// `agents.defaults.timeoutSeconds` where it was set, in milliseconds (R149, R157).
+    pub agent_budget: Option<Budget>,
+    /// Runs at work at once over all sessions (R15; spec 2.1: at least 8, 4 for each core).
+    pub global_lane_cap: u32,
+    /// A lane slot is freed this long after its run's limit or abort (spec 2.3).
+    pub lane_grace_ms: u64,
+    /// The limit of a wait that names none (R145).
+    pub wait_default_ms: u64,
+    /// How long a wait whose limit has passed still waits for the store's word on a run that
+    /// the core does not hold (decisions: peek).
+    pub wait_lookup_ms: u64,
+    /// The least time between two text events of a run; the first goes at once (spec 10.2, L18).
+    pub text_pace_ms: u64,
+    /// The least time between two saves of streamed text (design section 5).
+    pub save_pace_ms: u64,
+    /// A wake later than this shifts the activity limits by the lateness (design section 3).
+    pub lateness_ms: u64,
+    /// First wait before a refused store order is given again; doubles up to the next (decisions: store retry).
+    pub store_retry_ms: u64,
+    /// Longest wait before a refused store order is given again.
+    pub store_retry_max_ms: u64,
+    /// Runs that may wait behind the active one of a session. Beyond: refused (law 9).
+    pub session_queue_cap: u32,
+    /// Inputs that may wait for a session to be loaded. Beyond: refused (law 9).
+    pub load_queue_cap: u32,
+    /// Runs that may be held at once, over all sessions. Beyond: refused (law 9).
+    pub live_runs_cap: u32,
+    /// Waits that may be open at once. Beyond: refused (law 9).
+    pub waits_cap: u32,
+    /// Requests that may wait for one run's final answer. Beyond: in flight without a final (law 9).
+    pub callers_cap: u32,
+    /// The most bytes of reply that a run may produce (law 9).
+    pub reply_cap_bytes: u64,
+}
+
+/// The run budget where nothing sets one: 48 hours (R149).
+pub const DEFAULT_BUDGET_MS: u64 = 172_800_000;
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            provider: ProviderConfig {
+                class: ProviderClass::Cloud,
+                timeout_ms: None,
+            },
+            agent_budget: None,
+            global_lane_cap: 8,
+            lane_grace_ms: 30_000,
+            wait_default_ms: 30_000,
+            wait_lookup_ms: 1_000,
+            text_pace_ms: 75,
+            save_pace_ms: 250,
+            lateness_ms: 1_000,
+            store_retry_ms: 1_000,
+            store_retry_max_ms: 30_000,
+            session_queue_cap: 256,
+            load_queue_cap: 256,
+            live_runs_cap: 16_384,
+            waits_cap: 16_384,
+            callers_cap: 64,
+            reply_cap_bytes: 8 * 1024 * 1024,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! How a run ended, and why: the one truth that every place reports (law 10, P40).
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{Attempt, RunId, SessionId};
+use crate::provider::ErrorClass;
+use crate::time::Wall;
+
+/// Which limit ended a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Limit {
+    /// The run used up its executed time (R149).
+    Budget,
+    /// The provider took the request and sent no event (P12).
+    FirstEvent,
+    /// The stream was open and made no progress (R156).
+    Idle,
+    /// The lane task made no progress for its whole allowance (spec 2.3).
+    Lane,
+}
+
+/// Who asked for a stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum StopReason {
+    /// An abort request of a client.
+    Rpc,
+}
+
+/// What went wrong in a failed run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Failure {
+    /// The provider answered with an error. Its own words, if any, are the detail.
+    Provider {
+        /// The class of the error (spec 5.3).
+        class: ErrorClass,
+        /// The HTTP status, where there was one.
+        status: Option<u16>,
+    },
+    /// The stream ended without the provider's terminal (P38, S-07).
+    Incomplete,
+    /// The reply grew beyond the byte cap of a run (law 9).
+    ReplyTooLarge,
+}
+
+/// The outcome of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Outcome {
+    /// The model finished its answer.
+    Completed,
+    /// Something went wrong.
+    Failed(Failure),
+    /// A limit ended the run.
+    TimedOut {
+        /// Which limit.
+        limit: Limit,
+        /// Whether a model request had gone out.
+        provider_started: bool,
+    },
+    /// Somebody stopped the run.
+    Cancelled {
+        /// Who.
+        by: StopReason,
+        /// Whether a model request had gone out.
+        provider_started: bool,
+    },
+    /// A newer writer took the session (R54).
+    Superseded,
+}
+
+/// What a run leaves behind to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Reply {
+    /// No text.
+    Empty,
+    /// Text of the assistant. It is the answer only if the run completed; otherwise it is
+    /// what had arrived, kept and marked.
+    Text {
+        /// Its length.
+        bytes: u64,
+    },
+}
+
+/// The end of a run: what the receipt says, what the waiter gets, what the event carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Terminal {
+    /// The run.
+    pub run: RunId,
+    /// Its session.
+    pub session: SessionId,
+    /// How and why it ended.
+    pub outcome: Outcome,
+    /// When the message was accepted. Never changes (I3).
+    pub accepted_at: Wall,
+    /// When the first attempt of this process began, if one did.
+    pub started_at: Option<Wall>,
+    /// When the outcome was decided.
+    pub ended_at: Wall,
+    /// The attempt that ended; 0 if none had begun.
+    pub attempt: Attempt,
+    /// The text that was kept.
+    pub reply: Reply,
+    /// Whether the provider's own words about the failure were kept.
+    pub detail: bool,
+}

@@ -1,0 +1,277 @@
+//! Outputs: orders to the shell. One that will report back carries a ticket.
+
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::Budget;
+use crate::halt::Halt;
+use crate::ids::{
+    Attempt, ContentOwner, Epoch, Fence, Fingerprint, Generation, Handle, RequestId, RunId,
+    SessionId, Subject, Ticket,
+};
+use crate::outcome::{Outcome, Terminal};
+use crate::time::{Time, Wall};
+use crate::timers::Timer;
+
+/// The conditional insert of an accepted message: session row and inbox row in one
+/// transaction, and the claim with it when the run can start at once (law 5).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Accept {
+    /// The session.
+    pub session: SessionId,
+    /// Its generation.
+    pub generation: Generation,
+    /// The lease under which it is written.
+    pub epoch: Epoch,
+    /// The run: the key of the conditional insert.
+    pub run: RunId,
+    /// The fingerprint compared when the run is known.
+    pub body: Fingerprint,
+    /// The request whose content holds the message's text.
+    pub request: RequestId,
+    /// The run's own limit.
+    pub budget: Option<Budget>,
+    /// When it was accepted.
+    pub at: Wall,
+    /// The claim to make in the same transaction, if the run starts at once.
+    pub claim: Option<ClaimOrder>,
+}
+
+/// The durable statement "this attempt writes from now on" (R51). The transaction also
+/// binds the run's message to the transcript, once (I26), turns what an earlier attempt
+/// left of its reply into a row marked interrupted, and records a previous writer that had
+/// not ended as superseded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ClaimOrder {
+    /// The attempt that claims.
+    pub attempt: Attempt,
+    /// Budget time left at the claim; `None` is unlimited. Restored after a crash (B-082).
+    pub left_ms: Option<u64>,
+    /// Wall time of the claim.
+    pub at: Wall,
+}
+
+/// An order to the shell, or the next deadline.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Output {
+    /// Read a session and take its lease. Reported by [`Input::Loaded`](crate::Input::Loaded).
+    Load {
+        /// Comes back with the report.
+        ticket: Ticket,
+        /// The session.
+        session: SessionId,
+    },
+    /// Commit an accepted message. Reported by [`Input::Accepted`](crate::Input::Accepted).
+    Accept {
+        /// Comes back with the report.
+        ticket: Ticket,
+        /// What to commit.
+        accept: Accept,
+    },
+    /// Commit a claim. Reported by [`Input::Claimed`](crate::Input::Claimed).
+    Claim {
+        /// Comes back with the report.
+        ticket: Ticket,
+        /// Who claims: session, generation, run and the claiming attempt.
+        fence: Fence,
+        /// The lease under which it is written.
+        epoch: Epoch,
+        /// The claim.
+        claim: ClaimOrder,
+    },
+    /// Save what has streamed, under the fence and without a sync of its own. Not reported.
+    Save {
+        /// Who writes.
+        fence: Fence,
+        /// The lease under which it is written.
+        epoch: Epoch,
+        /// The length of the reply to save, in bytes.
+        to: u64,
+        /// Wall time, from which a restart tells the executed time.
+        at: Wall,
+    },
+    /// Commit the terminal rows under the fence: transcript row, inbox state, receipt.
+    /// Reported by [`Input::Settled`](crate::Input::Settled).
+    Settle {
+        /// Comes back with the report.
+        ticket: Ticket,
+        /// Who writes.
+        fence: Fence,
+        /// The lease under which it is written.
+        epoch: Epoch,
+        /// The end.
+        terminal: Terminal,
+    },
+    /// Look up how a run ended. Reported by [`Input::LookedUp`](crate::Input::LookedUp).
+    Lookup {
+        /// Comes back with the report. If its subject is a request, the run's texts are laid
+        /// under that request's content; if it is the run itself, only the fact is wanted.
+        ticket: Ticket,
+        /// The run.
+        run: RunId,
+    },
+    /// Call the model on the session's transcript. Facts come as [`Input::Model`](crate::Input::Model).
+    StartModel {
+        /// Comes back with each fact.
+        ticket: Ticket,
+        /// The attempt that asks. Its reply grows under its content.
+        fence: Fence,
+    },
+    /// Stop a model call. Its end is still reported.
+    CancelModel {
+        /// The call.
+        ticket: Ticket,
+    },
+    /// Answer a request.
+    Respond {
+        /// To whom.
+        request: RequestId,
+        /// What.
+        answer: Answer,
+    },
+    /// Publish an event of a run to all who listen.
+    Publish {
+        /// The run's session.
+        session: SessionId,
+        /// The run.
+        run: RunId,
+        /// The event's number within the run: from 1, without gaps (I8).
+        seq: u64,
+        /// The event.
+        event: Event,
+    },
+    /// Nothing refers to this content any more: free it.
+    Release {
+        /// Whose content.
+        owner: ContentOwner,
+    },
+    /// The core no longer holds this entity: maps of its outside names can go (P36).
+    Forget {
+        /// The entity.
+        subject: Subject,
+    },
+    /// An invariant broke. The core answers nothing else any more.
+    Halt(Halt),
+    /// Nothing more to do until then. The last word of every drain.
+    Sleep {
+        /// When to send [`Input::Tick`](crate::Input::Tick) at the latest; `None`: not before
+        /// another input.
+        until: Option<Time>,
+        /// The deadline that falls then.
+        why: Option<Timer>,
+    },
+}
+
+/// An answer to a request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Answer {
+    /// The message is durable (law 5, P42). A final answer to the same request follows.
+    Accepted {
+        /// The run.
+        run: RunId,
+        /// Its session.
+        session: SessionId,
+        /// When it was accepted.
+        at: Wall,
+    },
+    /// The run was accepted earlier and has not ended. A final answer to the same request
+    /// follows if this process runs it.
+    InFlight {
+        /// The run.
+        run: RunId,
+        /// Its session.
+        session: SessionId,
+    },
+    /// The run has ended. Text and detail, if the terminal names any, lie under `content`.
+    Final {
+        /// How.
+        terminal: Terminal,
+        /// Where its text lies until the drain releases it.
+        content: ContentOwner,
+        /// Whether this repeats an end that was told before.
+        replay: bool,
+    },
+    /// The answer to a wait.
+    Wait {
+        /// The run waited for.
+        run: RunId,
+        /// What is known.
+        result: WaitResult,
+    },
+    /// The answer to an abort: the runs that it stopped. None is no error.
+    Aborted {
+        /// The runs.
+        runs: Vec<RunId>,
+    },
+    /// The request was refused. Nothing was accepted.
+    Rejected(Rejection),
+}
+
+/// The result of a wait (spec 1.6).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum WaitResult {
+    /// The run has ended.
+    Ended {
+        /// How.
+        terminal: Terminal,
+        /// Where its text lies until the drain releases it.
+        content: ContentOwner,
+    },
+    /// The wait's own deadline passed. Says nothing about the run (R146).
+    TimedOut {
+        /// Whether such a run exists; `None` if the store could not tell in time.
+        known: Option<bool>,
+    },
+}
+
+/// Why a request was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Rejection {
+    /// The idempotency key was used for another request.
+    Conflict,
+    /// The session's queue is full; try later.
+    QueueFull,
+    /// The gateway holds as many runs or waits as it may; try later.
+    Busy,
+    /// The store can't promise anything now; try later.
+    Storage,
+    /// Another process owns the session.
+    NotOwner,
+    /// The run belongs to another session.
+    WrongSession,
+}
+
+/// An event of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Event {
+    /// An attempt began (lifecycle `start`).
+    Start {
+        /// Which.
+        attempt: Attempt,
+        /// When.
+        at: Wall,
+    },
+    /// The assistant's text grew.
+    Text {
+        /// The text.
+        handle: Handle,
+        /// Where the new part begins.
+        from: u64,
+        /// Where it ends.
+        to: u64,
+    },
+    /// The outcome is decided, its rows are being written (lifecycle `finishing`, I10).
+    Finishing {
+        /// The outcome to come.
+        outcome: Outcome,
+    },
+    /// The run has ended and will not begin again (lifecycle `end` or `error` with
+    /// `executionSettled`). The last event of a run (P03).
+    End {
+        /// How.
+        terminal: Terminal,
+        /// Where its text lies until the drain releases it.
+        content: ContentOwner,
+    },
+}

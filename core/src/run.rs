@@ -1,0 +1,167 @@
+//! A run: one accepted message on its way to exactly one end.
+//!
+//! Owns the run's states as data. What moves it from one to the next stands with the
+//! subject: `admit`, `claim`, `attempt`, `settle`.
+
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Budget, Config, DEFAULT_BUDGET_MS};
+use crate::ids::{
+    Attempt, ContentOwner, Epoch, Fence, Fingerprint, Generation, RequestId, RunId, SessionId,
+    Ticket,
+};
+use crate::outcome::{Outcome, Terminal};
+use crate::time::{Time, Wall};
+
+/// An order to the store that is under way, or waits to be given again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Pending {
+    /// Ordered; the report is expected.
+    Ordered(Ticket),
+    /// Refused; the store-retry timer gives it again.
+    Refused,
+}
+
+/// What streams in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Stream {
+    /// Bytes of reply that the shell has.
+    pub(crate) received: u64,
+    /// Bytes of it that were published.
+    pub(crate) published: u64,
+    /// Bytes of it that were saved.
+    pub(crate) saved: u64,
+    /// Whether data has come: only a stream that has begun can be idle.
+    pub(crate) begun: bool,
+    /// Whether the provider's own words about its failure were kept.
+    pub(crate) detail: bool,
+}
+
+/// Where a run is (spec 1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum State {
+    /// Its rows are being committed; nothing was promised yet. With `claims`, the claim is in
+    /// the same transaction and the run already holds its lanes.
+    Accepting {
+        /// Whether the claim is ordered with it.
+        claims: bool,
+    },
+    /// It waits behind other runs of its session.
+    Waiting,
+    /// It holds its session's lane and waits for a global slot.
+    WaitingGlobal,
+    /// It holds both and its claim is being committed.
+    Claiming {
+        /// The claiming order.
+        pending: Pending,
+        /// How often it was refused.
+        tries: u16,
+    },
+    /// The model is asked.
+    Attempting {
+        /// The model call.
+        call: Ticket,
+    },
+    /// The outcome is decided, the model call is being cancelled.
+    Stopping {
+        /// The model call.
+        call: Ticket,
+        /// The outcome.
+        outcome: Outcome,
+        /// When it was decided.
+        ended_at: Wall,
+    },
+    /// The terminal rows are being committed.
+    Settling {
+        /// The settling order.
+        pending: Pending,
+        /// How often it was refused.
+        tries: u16,
+        /// The end to come.
+        terminal: Terminal,
+    },
+    /// Another writer took the session; the store is asked for the end that it recorded.
+    Superseded {
+        /// The lookup.
+        pending: Pending,
+        /// How often it was refused.
+        tries: u16,
+        /// The end as far as it is known here.
+        terminal: Terminal,
+    },
+}
+
+/// A run that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Run {
+    pub(crate) id: RunId,
+    pub(crate) session: SessionId,
+    pub(crate) generation: Generation,
+    pub(crate) epoch: Epoch,
+    pub(crate) body: Fingerprint,
+    /// Who waits for the final answer.
+    pub(crate) callers: Vec<RequestId>,
+    /// The run's own limit, if the request named one.
+    pub(crate) budget: Option<Budget>,
+    /// Budget time left at the next claim; `None` is unlimited.
+    pub(crate) left_ms: Option<u64>,
+    pub(crate) accepted_at: Wall,
+    pub(crate) started_at: Option<Wall>,
+    /// The last attempt whose claim is durable; 0 if none.
+    pub(crate) attempt: Attempt,
+    /// Whether this life's attempt has content in the shell.
+    pub(crate) has_content: bool,
+    pub(crate) stream: Stream,
+    /// The number of the last published event.
+    pub(crate) seq: u64,
+    /// It no longer holds a lane: it was freed at its limit, or left the queue.
+    pub(crate) detached: bool,
+    /// The outcome to settle with as soon as the order under way has reported.
+    pub(crate) stop: Option<Outcome>,
+    pub(crate) state: State,
+}
+
+impl Run {
+    /// The fence of what the run writes now.
+    pub(crate) const fn fence(&self) -> Fence {
+        Fence {
+            session: self.session,
+            generation: self.generation,
+            run: self.id,
+            attempt: self.attempt,
+        }
+    }
+
+    /// Where the text of the current attempt lies.
+    pub(crate) const fn content(&self) -> ContentOwner {
+        ContentOwner::Attempt(self.id, self.attempt)
+    }
+
+    /// How long the lane task may take from `now` on. An unlimited run is measured by the
+    /// default budget, from its last progress (spec 2.3).
+    pub(crate) fn lane_limit(&self, config: &Config, now: Time) -> Time {
+        now.plus(self.left_ms.unwrap_or(DEFAULT_BUDGET_MS))
+            .plus(config.lane_grace_ms)
+    }
+}
+
+/// The budget that a run begins with; `None` is unlimited.
+pub(crate) fn full_budget(config: &Config, own: Option<Budget>) -> Option<u64> {
+    match own.or(config.agent_budget) {
+        Some(Budget::Limited(ms)) => Some(ms),
+        Some(Budget::Unlimited) => None,
+        None => Some(DEFAULT_BUDGET_MS),
+    }
+}
+
+/// The wait before the `tries`th repetition of a refused store order.
+pub(crate) fn store_backoff(config: &Config, tries: u16) -> u64 {
+    let doublings = u32::from(tries.min(32));
+    config
+        .store_retry_ms
+        .saturating_mul(1u64 << doublings)
+        .min(config.store_retry_max_ms)
+        .max(1)
+}

@@ -1,0 +1,337 @@
+//! Sessions: cold, loading, owned, lost.
+//!
+//! A session that holds nothing is cold: it is not in the map and costs nothing. The first
+//! input for it orders a load; further ones wait, bounded, until the report. Owns the
+//! session's lane: one active run, the others in the order of their admission (R2, R14).
+
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{
+    Attempt, ContentOwner, Epoch, Generation, OrderKind, RequestId, RunId, SessionId, Subject,
+    Ticket,
+};
+use crate::input::{Input, LoadReport, OpenRun, Submit};
+use crate::machine::Core;
+use crate::output::{Answer, Output, Rejection};
+use crate::run::{Run, State, Stream, full_budget, store_backoff};
+use crate::timers::Timer;
+
+/// Whether the session is ours.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Phase {
+    /// A load is under way, or waits to be ordered again.
+    Loading {
+        /// The request that named the order.
+        request: RequestId,
+        /// How often the load was refused, or the lease was lost.
+        tries: u16,
+        /// Inputs that wait for the report, in order.
+        parked: VecDeque<Input>,
+        /// The store holds work of this session: the load must succeed in the end.
+        must: bool,
+    },
+    /// The lease is ours.
+    Owned {
+        /// The lease.
+        epoch: Epoch,
+        /// The transcript's generation.
+        generation: Generation,
+    },
+}
+
+/// A session that is not cold.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Session {
+    pub(crate) phase: Phase,
+    /// The run that holds the session's lane.
+    pub(crate) active: Option<RunId>,
+    /// The runs behind it, in the order of their admission.
+    pub(crate) waiting: VecDeque<RunId>,
+    /// Runs that hold no lane and have not ended yet.
+    pub(crate) detached: BTreeSet<RunId>,
+}
+
+impl Session {
+    const fn new(phase: Phase) -> Self {
+        Self {
+            phase,
+            active: None,
+            waiting: VecDeque::new(),
+            detached: BTreeSet::new(),
+        }
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.active.is_none() && self.waiting.is_empty() && self.detached.is_empty()
+    }
+
+    /// Takes a run out, wherever it stands.
+    pub(crate) fn remove(&mut self, run: RunId) {
+        if self.active == Some(run) {
+            self.active = None;
+        } else if !self.detached.remove(&run) {
+            self.waiting.retain(|&r| r != run);
+        }
+    }
+
+    /// The runs at work and waiting, in their order.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = RunId> + '_ {
+        self.active
+            .iter()
+            .copied()
+            .chain(self.waiting.iter().copied())
+    }
+}
+
+impl Core {
+    /// The store holds open work of this session.
+    pub(crate) fn resume(&mut self, request: RequestId, session: SessionId) {
+        match self.sessions.get_mut(&session) {
+            None => self.load(session, request, None, true),
+            Some(Session {
+                phase: Phase::Loading { must, .. },
+                ..
+            }) => *must = true,
+            Some(_) => {}
+        }
+    }
+
+    /// Orders the load of a cold session. `first` waits for it.
+    pub(crate) fn load(
+        &mut self,
+        session: SessionId,
+        request: RequestId,
+        first: Option<Input>,
+        must: bool,
+    ) {
+        if self.loading.contains_key(&request) {
+            self.counts.reused_requests += 1;
+            return;
+        }
+        let phase = Phase::Loading {
+            request,
+            tries: 0,
+            parked: first.into_iter().collect(),
+            must,
+        };
+        self.sessions.insert(session, Session::new(phase));
+        self.order_load(session, request, 0);
+    }
+
+    fn order_load(&mut self, session: SessionId, request: RequestId, tries: u16) {
+        self.loading.insert(request, session);
+        let ticket = load_ticket(request, tries);
+        self.out(Output::Load { ticket, session });
+    }
+
+    /// Lets an input wait for the load, or refuses it when too many wait.
+    pub(crate) fn park(&mut self, session: SessionId, input: Input) {
+        let cap = self.config.load_queue_cap as usize;
+        if let Some(Session {
+            phase: Phase::Loading { parked, .. },
+            ..
+        }) = self.sessions.get_mut(&session)
+            && parked.len() < cap
+        {
+            return parked.push_back(input);
+        }
+        self.refuse(&input, Rejection::Busy);
+    }
+
+    /// Refuses an input that was never admitted.
+    pub(crate) fn refuse(&mut self, input: &Input, why: Rejection) {
+        match input {
+            Input::Submit(Submit { request, .. }) => {
+                self.out(Output::Respond {
+                    request: *request,
+                    answer: Answer::Rejected(why),
+                });
+                self.out(Output::Release {
+                    owner: ContentOwner::Request(*request),
+                });
+            }
+            Input::Abort { request, .. } => {
+                self.out(Output::Respond {
+                    request: *request,
+                    answer: Answer::Rejected(why),
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// The report of a load.
+    pub(crate) fn loaded(&mut self, ticket: Ticket, report: LoadReport) {
+        let expected = match ticket.subject {
+            Subject::Request(request) => self.loading.get(&request).copied(),
+            _ => None,
+        };
+        let Some(id) = expected else {
+            self.counts.stale_store += 1;
+            return;
+        };
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
+        let Phase::Loading {
+            request,
+            tries,
+            parked,
+            must,
+        } = &mut session.phase
+        else {
+            return;
+        };
+        if ticket != load_ticket(*request, *tries) {
+            self.counts.stale_store += 1;
+            return;
+        }
+        self.loading.remove(request);
+        let waiting = core::mem::take(parked);
+        match report {
+            LoadReport::Loaded {
+                epoch,
+                generation,
+                open,
+            } => {
+                session.phase = Phase::Owned { epoch, generation };
+                for run in open {
+                    self.reopen(id, epoch, generation, &run);
+                }
+                for input in waiting {
+                    match input {
+                        Input::Submit(submit) => self.submit(submit),
+                        Input::Abort {
+                            request,
+                            session,
+                            run,
+                        } => self.abort(request, session, run),
+                        _ => {}
+                    }
+                }
+                self.advance(id);
+            }
+            LoadReport::NotOwner => {
+                self.drop_loading(id, waiting, Rejection::NotOwner);
+            }
+            LoadReport::Refused(_) => {
+                if *must {
+                    let wait = store_backoff(&self.config, *tries);
+                    *tries = tries.saturating_add(1);
+                    self.arm_in(Timer::LoadRetry(id), wait);
+                    for input in &waiting {
+                        self.refuse(input, Rejection::Storage);
+                    }
+                } else {
+                    self.drop_loading(id, waiting, Rejection::Storage);
+                }
+            }
+        }
+    }
+
+    fn drop_loading(&mut self, id: SessionId, waiting: VecDeque<Input>, why: Rejection) {
+        for input in &waiting {
+            self.refuse(input, why);
+        }
+        self.sessions.remove(&id);
+        self.out(Output::Forget {
+            subject: Subject::Session(id),
+        });
+    }
+
+    pub(crate) fn retry_load(&mut self, id: SessionId) {
+        if let Some(Session {
+            phase: Phase::Loading { request, tries, .. },
+            ..
+        }) = self.sessions.get(&id)
+        {
+            let (request, tries) = (*request, *tries);
+            self.order_load(id, request, tries);
+        }
+    }
+
+    /// Takes up a run that an earlier life accepted and did not end (P23). It goes on as the
+    /// same run; its next claim is a new attempt.
+    fn reopen(&mut self, id: SessionId, epoch: Epoch, generation: Generation, open: &OpenRun) {
+        if self.runs.contains_key(&open.run) {
+            return;
+        }
+        let full = full_budget(&self.config, open.budget);
+        let left_ms = full.map(|full| open.left_ms.unwrap_or(full));
+        let run = Run {
+            id: open.run,
+            session: id,
+            generation,
+            epoch,
+            body: open.body,
+            callers: Vec::new(),
+            budget: open.budget,
+            left_ms,
+            accepted_at: open.accepted_at,
+            started_at: None,
+            attempt: open.attempt,
+            has_content: false,
+            stream: Stream::default(),
+            seq: 0,
+            detached: false,
+            stop: None,
+            state: State::Waiting,
+        };
+        self.runs.insert(open.run, run);
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.waiting.push_back(open.run);
+        }
+    }
+
+    /// The lease is gone: another process owns the session. What runs here is dropped without
+    /// an end, since the end is not ours to tell; then the session is asked for again.
+    pub(crate) fn lose(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.get(&id) else {
+            return;
+        };
+        let lost: Vec<RunId> = session
+            .runs()
+            .chain(session.detached.iter().copied())
+            .collect();
+        let Some(name) = lost.first().copied() else {
+            return;
+        };
+        for run in lost {
+            self.abandon(run);
+        }
+        // The load needs a name that no other order has: the first lost run's is as good as
+        // a request's, and comes from outside like it.
+        let request = RequestId(name.0);
+        let phase = Phase::Loading {
+            request,
+            tries: 0,
+            parked: VecDeque::new(),
+            must: true,
+        };
+        self.sessions.insert(id, Session::new(phase));
+        self.arm_in(Timer::LoadRetry(id), self.config.store_retry_ms);
+    }
+
+    /// Drops a run that is not ours any more.
+    fn abandon(&mut self, id: RunId) {
+        let Some(run) = self.runs.get(&id) else {
+            return;
+        };
+        if let State::Attempting { call } | State::Stopping { call, .. } = run.state {
+            self.out(Output::CancelModel { ticket: call });
+        }
+        self.drop_run(id, Rejection::NotOwner);
+    }
+}
+
+const fn load_ticket(request: RequestId, tries: u16) -> Ticket {
+    Ticket {
+        subject: Subject::Request(request),
+        order: OrderKind::Load,
+        attempt: Attempt(0),
+        ordinal: tries,
+    }
+}

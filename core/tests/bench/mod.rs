@@ -1,0 +1,264 @@
+//! A bench to drive a core by hand: orders come out in full, reports go in by name.
+
+#![allow(dead_code, reason = "each test file uses the part it needs")]
+
+use tidegate_core::*;
+
+/// A core, a clock and what came out last.
+pub struct Bench {
+    pub core: Core,
+    pub now: u64,
+    requests: u128,
+}
+
+pub const WALL: u64 = 1_000_000;
+
+pub fn session(n: u128) -> SessionId {
+    SessionId::from_u128(n)
+}
+
+pub fn run(n: u128) -> RunId {
+    RunId::from_u128(n)
+}
+
+impl Bench {
+    pub fn new(config: Config) -> Self {
+        Self {
+            core: Core::new(config),
+            now: 0,
+            requests: 0,
+        }
+    }
+
+    pub fn at(&self) -> Now {
+        Now {
+            time: Time(self.now),
+            wall: Wall(WALL + self.now),
+        }
+    }
+
+    pub fn request(&mut self) -> RequestId {
+        self.requests += 1;
+        RequestId::from_u128(self.requests)
+    }
+
+    /// Hands an input in; gives all orders but the last, which must be the sleep.
+    pub fn hand(&mut self, input: Input) -> Vec<Output> {
+        let now = self.at();
+        let mut out: Vec<Output> = self.core.handle(now, input).collect();
+        assert!(
+            matches!(out.pop(), Some(Output::Sleep { .. })),
+            "a drain ends with the sleep"
+        );
+        self.core.check().expect("invariants hold between inputs");
+        out
+    }
+
+    /// Moves the clock and ticks.
+    pub fn tick(&mut self, ms: u64) -> Vec<Output> {
+        self.now += ms;
+        self.hand(Input::Tick)
+    }
+
+    /// Moves the clock deadline by deadline, as a driver does, and ticks at each.
+    pub fn pass(&mut self, ms: u64) -> Vec<Output> {
+        let end = self.now + ms;
+        let mut out = Vec::new();
+        loop {
+            let next = self.core.armed().next();
+            let Some(armed) = next else { break };
+            if armed.at.0 > end {
+                break;
+            }
+            self.now = self.now.max(armed.at.0);
+            out.extend(self.hand(Input::Tick));
+        }
+        self.now = end;
+        out.extend(self.hand(Input::Tick));
+        out
+    }
+
+    pub fn submit_as(
+        &mut self,
+        request: RequestId,
+        s: u128,
+        r: u128,
+        body: u128,
+        budget: Option<Budget>,
+    ) -> Vec<Output> {
+        self.hand(Input::Submit(Submit {
+            request,
+            session: session(s),
+            run: run(r),
+            body: Fingerprint::from_u128(body),
+            budget,
+        }))
+    }
+
+    pub fn submit(&mut self, s: u128, r: u128) -> Vec<Output> {
+        let request = self.request();
+        self.submit_as(request, s, r, 1, None)
+    }
+
+    /// Reports a load of an empty session.
+    pub fn load(&mut self, out: &[Output]) -> Vec<Output> {
+        self.load_with(out, Vec::new())
+    }
+
+    pub fn load_with(&mut self, out: &[Output], open: Vec<OpenRun>) -> Vec<Output> {
+        let ticket = load_ticket(out);
+        let report = LoadReport::Loaded {
+            epoch: Epoch(1),
+            generation: Generation(1),
+            open,
+        };
+        self.hand(Input::Loaded { ticket, report })
+    }
+
+    /// Reports an accept as committed, with the claim if one was ordered.
+    pub fn commit(&mut self, out: &[Output]) -> Vec<Output> {
+        let (ticket, accept) = accept(out);
+        let claim = accept.claim.map(|_| Claim { superseded: None });
+        self.hand(Input::Accepted {
+            ticket,
+            report: AcceptReport::Committed { claim },
+        })
+    }
+
+    pub fn claim(&mut self, out: &[Output]) -> Vec<Output> {
+        self.claim_over(out, None)
+    }
+
+    pub fn claim_over(&mut self, out: &[Output], superseded: Option<Terminal>) -> Vec<Output> {
+        let ticket = claim_ticket(out);
+        self.hand(Input::Claimed {
+            ticket,
+            report: ClaimReport::Committed(Claim { superseded }),
+        })
+    }
+
+    /// A run of a cold session, up to the model call.
+    pub fn start(&mut self, s: u128, r: u128) -> Ticket {
+        let out = self.submit(s, r);
+        let out = self.load(&out);
+        let out = self.commit(&out);
+        model_ticket(&out)
+    }
+
+    pub fn model(&mut self, ticket: Ticket, fact: ModelFact) -> Vec<Output> {
+        self.hand(Input::Model { ticket, fact })
+    }
+
+    pub fn text(&mut self, ticket: Ticket, to: u64) -> Vec<Output> {
+        self.model(ticket, ModelFact::Text { to })
+    }
+
+    pub fn complete(&mut self, ticket: Ticket) -> Vec<Output> {
+        self.model(ticket, ModelFact::Ended(ModelEnd::Completed))
+    }
+
+    pub fn settle(&mut self, out: &[Output]) -> Vec<Output> {
+        let (ticket, _) = settle(out);
+        self.hand(Input::Settled {
+            ticket,
+            report: SettleReport::Committed,
+        })
+    }
+
+    pub fn wait(&mut self, r: u128, timeout_ms: Option<u64>) -> (RequestId, Vec<Output>) {
+        let request = self.request();
+        let out = self.hand(Input::Wait {
+            request,
+            run: run(r),
+            timeout_ms,
+        });
+        (request, out)
+    }
+
+    pub fn abort(&mut self, s: u128, r: Option<u128>) -> Vec<Output> {
+        let request = self.request();
+        self.hand(Input::Abort {
+            request,
+            session: session(s),
+            run: r.map(run),
+        })
+    }
+}
+
+pub fn load_ticket(out: &[Output]) -> Ticket {
+    find(out, |o| match o {
+        Output::Load { ticket, .. } => Some(*ticket),
+        _ => None,
+    })
+}
+
+pub fn accept(out: &[Output]) -> (Ticket, Accept) {
+    find(out, |o| match o {
+        Output::Accept { ticket, accept } => Some((*ticket, accept.clone())),
+        _ => None,
+    })
+}
+
+pub fn claim_ticket(out: &[Output]) -> Ticket {
+    find(out, |o| match o {
+        Output::Claim { ticket, .. } => Some(*ticket),
+        _ => None,
+    })
+}
+
+pub fn model_ticket(out: &[Output]) -> Ticket {
+    find(out, |o| match o {
+        Output::StartModel { ticket, .. } => Some(*ticket),
+        _ => None,
+    })
+}
+
+pub fn settle(out: &[Output]) -> (Ticket, Terminal) {
+    find(out, |o| match o {
+        Output::Settle {
+            ticket, terminal, ..
+        } => Some((*ticket, *terminal)),
+        _ => None,
+    })
+}
+
+pub fn lookup_ticket(out: &[Output]) -> Ticket {
+    find(out, |o| match o {
+        Output::Lookup { ticket, .. } => Some(*ticket),
+        _ => None,
+    })
+}
+
+/// The answers in a drain, with whom they go to.
+pub fn answers(out: &[Output]) -> Vec<(RequestId, Answer)> {
+    out.iter()
+        .filter_map(|o| match o {
+            Output::Respond { request, answer } => Some((*request, answer.clone())),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The ends published in a drain.
+pub fn ends(out: &[Output]) -> Vec<Terminal> {
+    out.iter()
+        .filter_map(|o| match o {
+            Output::Publish {
+                event: Event::End { terminal, .. },
+                ..
+            } => Some(*terminal),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Whether a drain holds an order of which `f` says yes.
+pub fn has(out: &[Output], f: impl Fn(&Output) -> bool) -> bool {
+    out.iter().any(f)
+}
+
+fn find<T>(out: &[Output], f: impl Fn(&Output) -> Option<T>) -> T {
+    out.iter()
+        .find_map(f)
+        .unwrap_or_else(|| panic!("not ordered; the drain was {out:#?}"))
+}
