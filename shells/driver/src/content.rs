@@ -1,0 +1,148 @@
+//! Text that the core refers to and never sees (law 2), and the outside names of runs.
+//!
+//! Text lives under its owner from the moment it arrives until the core releases it. What
+//! arrives for an owner that was released goes nowhere.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tidegate_core::{ContentOwner, RunId, Terminal};
+
+use crate::client::Finished;
+use crate::store::{RunNames, StoredText};
+
+/// The outside names of a run, shared by all that is told about it.
+#[derive(Clone, Debug)]
+pub(crate) struct Names {
+    pub(crate) run_key: Arc<str>,
+    pub(crate) session_key: Arc<str>,
+}
+
+impl From<RunNames> for Names {
+    fn from(names: RunNames) -> Self {
+        Self {
+            run_key: names.run_key.into(),
+            session_key: names.session_key.into(),
+        }
+    }
+}
+
+impl Names {
+    pub(crate) fn to_store(&self) -> RunNames {
+        RunNames {
+            session_key: self.session_key.to_string(),
+            run_key: self.run_key.to_string(),
+        }
+    }
+}
+
+/// What one owner holds.
+#[derive(Debug, Default)]
+pub(crate) struct Content {
+    /// The names of the run that a request is about.
+    pub(crate) names: Option<Names>,
+    pub(crate) message: String,
+    pub(crate) reply: String,
+    pub(crate) detail: Option<String>,
+    /// How much of the reply the store was told.
+    pub(crate) saved: usize,
+}
+
+/// All text, by owner.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    by_owner: BTreeMap<ContentOwner, Content>,
+}
+
+impl Contents {
+    pub(crate) fn len(&self) -> usize {
+        self.by_owner.len()
+    }
+
+    pub(crate) fn open(&mut self, owner: ContentOwner, content: Content) {
+        self.by_owner.insert(owner, content);
+    }
+
+    pub(crate) fn get(&self, owner: ContentOwner) -> Option<&Content> {
+        self.by_owner.get(&owner)
+    }
+
+    pub(crate) fn get_mut(&mut self, owner: ContentOwner) -> Option<&mut Content> {
+        self.by_owner.get_mut(&owner)
+    }
+
+    pub(crate) fn release(&mut self, owner: ContentOwner) {
+        self.by_owner.remove(&owner);
+    }
+
+    /// Lays the stored texts of an ended run under a request's content.
+    pub(crate) fn lay(&mut self, owner: ContentOwner, names: Option<Names>, text: StoredText) {
+        let content = self.by_owner.entry(owner).or_default();
+        if names.is_some() {
+            content.names = names;
+        }
+        content.reply = text.reply.unwrap_or_default();
+        content.detail = text.detail;
+    }
+
+    /// The texts that a terminal names: as much of the reply as it says, and the detail.
+    pub(crate) fn texts(&self, owner: ContentOwner, terminal: &Terminal) -> StoredText {
+        let content = self.by_owner.get(&owner);
+        let reply = match terminal.reply {
+            tidegate_core::Reply::Empty => None,
+            tidegate_core::Reply::Text { bytes } => content.map(|content| {
+                prefix(&content.reply, usize::try_from(bytes).unwrap_or(usize::MAX)).to_owned()
+            }),
+        };
+        let detail = if terminal.detail {
+            content.and_then(|content| content.detail.clone())
+        } else {
+            None
+        };
+        StoredText { reply, detail }
+    }
+}
+
+/// The first `bytes` of a text, or all of it; never half a character.
+pub(crate) fn prefix(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}
+
+/// The names of all runs that the core holds.
+#[derive(Debug, Default)]
+pub(crate) struct Runs {
+    names: BTreeMap<RunId, Names>,
+}
+
+impl Runs {
+    pub(crate) fn insert(&mut self, run: RunId, names: Names) {
+        self.names.insert(run, names);
+    }
+
+    pub(crate) fn forget(&mut self, run: RunId) {
+        self.names.remove(&run);
+    }
+
+    pub(crate) fn get(&self, run: RunId) -> Option<&Names> {
+        self.names.get(&run)
+    }
+
+    /// The names of a run; its id in hexadecimal where nobody told them.
+    pub(crate) fn of(&self, run: RunId) -> Names {
+        self.names.get(&run).cloned().unwrap_or_else(|| Names {
+            run_key: run.to_string().into(),
+            session_key: "".into(),
+        })
+    }
+}
+
+/// An end with its names and texts.
+pub(crate) fn finished(names: Names, terminal: Terminal, text: StoredText) -> Finished {
+    Finished {
+        run_key: names.run_key,
+        session_key: names.session_key,
+        terminal,
+        reply: text.reply.map(Into::into),
+        detail: text.detail.map(Into::into),
+    }
+}

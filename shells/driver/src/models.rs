@@ -1,0 +1,79 @@
+//! What the driver asks of a model provider.
+
+use futures_util::future::BoxFuture;
+use tidegate_core::{Attempt, Marker, ModelEnd, ProviderError, RunId, SessionId};
+use tokio::sync::mpsc;
+
+use crate::store::TranscriptRow;
+
+/// One model call.
+#[derive(Clone, Debug)]
+pub struct ModelCall {
+    /// The session.
+    pub session: SessionId,
+    /// The run.
+    pub run: RunId,
+    /// Its attempt.
+    pub attempt: Attempt,
+    /// The transcript, oldest first. The last user row is the run's message.
+    pub transcript: Vec<TranscriptRow>,
+}
+
+/// What a provider says while it answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelEvent {
+    /// Bytes without data.
+    Alive,
+    /// Data without output.
+    Structure,
+    /// The model thinks.
+    Reasoning,
+    /// Text to append to the reply.
+    Text(String),
+    /// The provider's own words about its failure, for people. Before the end.
+    Detail(String),
+}
+
+/// Where a call reports to. Bounded: a provider that is faster than the gateway waits.
+#[derive(Clone, Debug)]
+pub struct ModelSink(mpsc::Sender<ModelEvent>);
+
+impl ModelSink {
+    /// A sink and its other end, with room for `capacity` events.
+    #[must_use]
+    pub fn channel(capacity: usize) -> (Self, mpsc::Receiver<ModelEvent>) {
+        let (tx, rx) = mpsc::channel(capacity);
+        (Self(tx), rx)
+    }
+
+    /// Reports an event. An event of a call that nobody waits for any more goes nowhere.
+    pub async fn send(&self, event: ModelEvent) {
+        let _ = self.0.send(event).await;
+    }
+
+    /// Reports a failure with the provider's words, and gives the end to return.
+    pub async fn fail(
+        &self,
+        status: Option<u16>,
+        marker: Marker,
+        detail: impl Into<String>,
+    ) -> ModelEnd {
+        let detail = detail.into();
+        let has_detail = !detail.is_empty();
+        if has_detail {
+            self.send(ModelEvent::Detail(detail)).await;
+        }
+        ModelEnd::Failed(ProviderError {
+            status,
+            marker,
+            detail: has_detail,
+        })
+    }
+}
+
+/// A model provider. Dropping the returned future cancels the call and closes its
+/// connection. It keeps no clock of its own: limits are the core's (law 1).
+pub trait Models: Send + Sync + 'static {
+    /// Makes one call and reports to `sink`. Repeats nothing by itself.
+    fn call(&self, call: ModelCall, sink: ModelSink) -> BoxFuture<'static, ModelEnd>;
+}

@@ -1,0 +1,127 @@
+//! A driver on a real store, with models that do what the test says.
+
+#![allow(dead_code, reason = "each test file uses the part it needs")]
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use tidegate_core::{Config, ModelEnd};
+use tidegate_driver::{
+    Client, Driver, DriverError, ModelCall, ModelEvent, ModelSink, Models, Published, Replies,
+    Reply, Submission, SystemClock,
+};
+use tidegate_store::{SqliteStore, StateDir};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+/// A model call that the test leads.
+pub struct Call {
+    pub call: ModelCall,
+    pub sink: ModelSink,
+    end: oneshot::Sender<Option<ModelEnd>>,
+    /// Resolves when the driver has dropped the call's future.
+    pub dropped: oneshot::Receiver<()>,
+}
+
+impl Call {
+    pub async fn text(&self, text: &str) {
+        self.sink.send(ModelEvent::Text(text.to_owned())).await;
+    }
+
+    pub fn end(self, end: ModelEnd) {
+        let _ = self.end.send(Some(end));
+    }
+
+    pub fn panic(self) {
+        let _ = self.end.send(None);
+    }
+}
+
+/// Hands each call to the test.
+struct Led(mpsc::UnboundedSender<Call>);
+
+impl Models for Led {
+    fn call(&self, call: ModelCall, sink: ModelSink) -> BoxFuture<'static, ModelEnd> {
+        let (end, ended) = oneshot::channel();
+        let (guard, dropped) = oneshot::channel();
+        let _ = self.0.send(Call {
+            call,
+            sink,
+            end,
+            dropped,
+        });
+        Box::pin(async move {
+            let _guard: oneshot::Sender<()> = guard;
+            match ended.await {
+                Ok(Some(end)) => end,
+                Ok(None) => panic!("as the test told"),
+                Err(_) => std::future::pending().await,
+            }
+        })
+    }
+}
+
+pub struct Stage {
+    pub client: Client,
+    pub calls: mpsc::UnboundedReceiver<Call>,
+    pub events: mpsc::Receiver<Arc<Published>>,
+    driver: JoinHandle<Result<(), DriverError>>,
+}
+
+impl Stage {
+    /// Starts a driver on the state directory, as a process start does.
+    pub fn start(dir: &StateDir) -> Self {
+        let store = SqliteStore::open(dir).expect("the store opens");
+        let key = store.fingerprint_key();
+        let (tx, calls) = mpsc::unbounded_channel();
+        let clock = Arc::new(SystemClock::start());
+        let (driver, client) = Driver::new(Config::default(), store, Arc::new(Led(tx)), clock, key);
+        let events = client.subscribe(1_000);
+        Self {
+            client,
+            calls,
+            events,
+            driver: tokio::task::spawn(driver.run()),
+        }
+    }
+
+    pub fn say(&self, session: &str, run: &str, message: &str) -> Replies {
+        self.client.submit(Submission {
+            session_key: session.to_owned(),
+            run_key: run.to_owned(),
+            message: message.to_owned(),
+            budget: None,
+        })
+    }
+
+    pub async fn next_call(&mut self) -> Call {
+        self.calls.recv().await.expect("a model call")
+    }
+
+    /// Ends the driver between two polls, as a kill does.
+    pub async fn kill(self) {
+        self.driver.abort();
+        let _ = self.driver.await;
+    }
+
+    pub async fn stop(self) -> Result<(), DriverError> {
+        self.client.stop().await;
+        self.driver.await.expect("the driver ends")
+    }
+}
+
+pub async fn accepted(replies: &mut Replies) {
+    let reply = replies.next().await.expect("a reply");
+    assert!(matches!(reply, Reply::Accepted { .. }), "{reply:?}");
+}
+
+/// The final reply's text and outcome.
+pub async fn answer(replies: &mut Replies) -> (tidegate_core::Outcome, String) {
+    match replies.next().await.expect("a reply") {
+        Reply::Final { finished, .. } => (
+            finished.terminal.outcome,
+            finished.reply.as_deref().unwrap_or_default().to_owned(),
+        ),
+        other => panic!("not final: {other:?}"),
+    }
+}

@@ -1,0 +1,272 @@
+//! The loop over a real store: a message all the way through, stops, crashes, bad providers.
+
+mod stage;
+
+use stage::*;
+use tidegate_core::{Attempt, ErrorClass, Failure, ModelEnd, Outcome};
+use tidegate_driver::{Reply, Role, RowMark, RunEvent};
+use tidegate_store::StateDir;
+
+fn state_dir() -> (tempfile::TempDir, StateDir) {
+    let temp = tempfile::tempdir().expect("a temporary directory");
+    let dir = StateDir::acquire(&temp.path().join("state")).expect("it is ours");
+    (temp, dir)
+}
+
+/// R1, R20, P02, I8: accepted, streamed, answered; events numbered without gaps; rows durable.
+#[tokio::test]
+async fn a_message_travels_through_and_back() {
+    let (_temp, dir) = state_dir();
+    let mut stage = Stage::start(&dir);
+    let mut replies = stage.say("s", "r1", "hello");
+    accepted(&mut replies).await;
+    let call = stage.next_call().await;
+    assert_eq!(
+        call.call.transcript.last().map(|row| row.text.as_str()),
+        Some("hello")
+    );
+    call.text("Good ").await;
+    call.text("day").await;
+    call.end(ModelEnd::Completed);
+    assert_eq!(
+        answer(&mut replies).await,
+        (Outcome::Completed, "Good day".to_owned())
+    );
+
+    let mut seqs = Vec::new();
+    let mut shown = String::new();
+    loop {
+        let event = stage.events.recv().await.expect("an event");
+        seqs.push(event.seq);
+        match &event.event {
+            RunEvent::Text { delta, .. } => shown.push_str(delta),
+            RunEvent::End(finished) => {
+                assert_eq!(finished.reply.as_deref(), Some("Good day"));
+                break;
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
+    assert_eq!(shown, "Good day");
+
+    let rows = stage
+        .client
+        .transcript("s".to_owned())
+        .await
+        .expect("runs")
+        .expect("reads");
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| (row.seq, row.role, row.mark, row.text.as_str()))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            (1, Role::User, RowMark::Whole, "hello"),
+            (2, Role::Assistant, RowMark::Whole, "Good day"),
+        ]
+    );
+    let status = stage.client.status().await.expect("runs");
+    assert_eq!(
+        (status.live_runs, status.contents),
+        (0, 0),
+        "nothing of the run is kept in memory"
+    );
+    stage.stop().await.expect("in order");
+}
+
+/// P17, law 1: an abort drops the provider's future at once; the partial text is kept.
+#[tokio::test]
+async fn an_abort_closes_the_model_call() {
+    let (_temp, dir) = state_dir();
+    let mut stage = Stage::start(&dir);
+    let mut replies = stage.say("s", "r1", "hello");
+    accepted(&mut replies).await;
+    let call = stage.next_call().await;
+    call.text("half").await;
+    while !matches!(
+        stage.events.recv().await.expect("an event").event,
+        RunEvent::Text { .. }
+    ) {}
+    let mut abort = stage.client.abort("s".to_owned(), None);
+    let Reply::Aborted { run_keys } = abort.next().await.expect("a reply") else {
+        panic!("aborted")
+    };
+    assert_eq!(&*run_keys[0], "r1");
+    let _ = call.dropped.await;
+    let (outcome, text) = answer(&mut replies).await;
+    assert!(matches!(
+        outcome,
+        Outcome::Cancelled {
+            provider_started: true,
+            ..
+        }
+    ));
+    assert_eq!(text, "half");
+    let rows = stage
+        .client
+        .transcript("s".to_owned())
+        .await
+        .expect("runs")
+        .expect("reads");
+    assert_eq!(rows.last().map(|row| row.mark), Some(RowMark::Partial));
+}
+
+/// P23, I26, I60: a killed driver's run goes on as the next attempt; its text is marked, the
+/// user's message stands once, and what waited follows in order.
+#[tokio::test]
+async fn a_killed_driver_is_resumed_by_the_next() {
+    let (_temp, dir) = state_dir();
+    let mut stage = Stage::start(&dir);
+    let (mut first, mut second) = (stage.say("s", "r1", "one"), stage.say("s", "r2", "two"));
+    accepted(&mut first).await;
+    accepted(&mut second).await;
+    let call = stage.next_call().await;
+    call.text("lost").await;
+    stage.kill().await;
+
+    let mut stage = Stage::start(&dir);
+    let call = stage.next_call().await;
+    assert_eq!(call.call.attempt, Attempt(2));
+    let mut joined = stage.say("s", "r1", "one");
+    assert!(matches!(joined.next().await, Ok(Reply::InFlight { .. })));
+    call.text("found").await;
+    call.end(ModelEnd::Completed);
+    assert_eq!(
+        answer(&mut joined).await,
+        (Outcome::Completed, "found".to_owned())
+    );
+    let call = stage.next_call().await;
+    assert_eq!(
+        call.call.transcript.last().map(|row| row.text.as_str()),
+        Some("two")
+    );
+    call.end(ModelEnd::Completed);
+    let mut wait = stage.client.wait("r2".to_owned(), None);
+    assert!(matches!(wait.next().await, Ok(Reply::WaitEnded(_))));
+    let rows = stage
+        .client
+        .transcript("s".to_owned())
+        .await
+        .expect("runs")
+        .expect("reads");
+    let users: Vec<_> = rows
+        .iter()
+        .filter(|row| row.role == Role::User)
+        .map(|row| row.text.as_str())
+        .collect();
+    assert_eq!(users, ["one", "two"]);
+    assert!(
+        rows.iter()
+            .all(|row| row.text != "lost" || row.mark == RowMark::Interrupted)
+    );
+}
+
+/// P10, R32: the end of a finished run is told after a restart, by wait and by repetition.
+#[tokio::test]
+async fn a_finished_run_is_told_after_a_restart() {
+    let (_temp, dir) = state_dir();
+    let mut stage = Stage::start(&dir);
+    let mut replies = stage.say("s", "r1", "hello");
+    accepted(&mut replies).await;
+    let call = stage.next_call().await;
+    call.text("done").await;
+    call.end(ModelEnd::Completed);
+    let told = answer(&mut replies).await;
+    stage.stop().await.expect("in order");
+
+    let stage = Stage::start(&dir);
+    let Reply::Final {
+        finished,
+        replay: true,
+    } = stage.say("s", "r1", "hello").next().await.expect("a reply")
+    else {
+        panic!("replayed")
+    };
+    assert_eq!(
+        (finished.terminal.outcome, finished.reply.as_deref()),
+        (told.0, Some("done"))
+    );
+    assert_eq!(&*finished.run_key, "r1");
+    let Reply::WaitEnded(finished) = stage
+        .client
+        .wait("r1".to_owned(), Some(0))
+        .next()
+        .await
+        .expect("a reply")
+    else {
+        panic!("told")
+    };
+    assert_eq!(
+        (
+            &*finished.run_key,
+            &*finished.session_key,
+            finished.reply.as_deref()
+        ),
+        ("r1", "s", Some("done"))
+    );
+    let reply = stage
+        .say("s", "r1", "something else")
+        .next()
+        .await
+        .expect("a reply");
+    assert_eq!(reply, Reply::Rejected(tidegate_core::Rejection::Conflict));
+    assert_eq!(stage.client.status().await.expect("runs").contents, 0);
+}
+
+/// P40: a panic in a provider is that run's failure; the gateway goes on.
+#[tokio::test]
+async fn a_provider_that_panics_fails_its_run_only() {
+    let (_temp, dir) = state_dir();
+    let mut stage = Stage::start(&dir);
+    let mut replies = stage.say("s", "r1", "hello");
+    accepted(&mut replies).await;
+    stage.next_call().await.panic();
+    let (outcome, _) = answer(&mut replies).await;
+    assert_eq!(
+        outcome,
+        Outcome::Failed(Failure::Provider {
+            class: ErrorClass::Unknown,
+            status: None
+        })
+    );
+    let mut replies = stage.say("s", "r2", "again");
+    accepted(&mut replies).await;
+    stage.next_call().await.end(ModelEnd::Completed);
+    assert_eq!(answer(&mut replies).await.0, Outcome::Completed);
+}
+
+/// R200: a caller that goes away loses its answer and not its run.
+#[tokio::test]
+async fn a_caller_that_leaves_does_not_end_its_run() {
+    let (_temp, dir) = state_dir();
+    let mut stage = Stage::start(&dir);
+    let mut replies = stage.say("s", "r1", "hello");
+    accepted(&mut replies).await;
+    drop(replies);
+    stage.next_call().await.end(ModelEnd::Completed);
+    assert!(matches!(
+        stage.client.wait("r1".to_owned(), None).next().await,
+        Ok(Reply::WaitEnded(_))
+    ));
+}
+
+/// P35, law 9: a subscriber that does not read loses text, then its channel; nobody waits for it.
+#[tokio::test]
+async fn a_slow_subscriber_holds_nobody_up() {
+    let (_temp, dir) = state_dir();
+    let mut stage = Stage::start(&dir);
+    let mut slow = stage.client.subscribe(1);
+    let mut replies = stage.say("s", "r1", "hello");
+    accepted(&mut replies).await;
+    let call = stage.next_call().await;
+    call.text("text").await;
+    call.end(ModelEnd::Completed);
+    answer(&mut replies).await;
+    assert!(matches!(slow.recv().await.map(|event| event.seq), Some(1)));
+    assert!(
+        slow.recv().await.is_none(),
+        "an event that may not be lost closed it"
+    );
+}
