@@ -1,0 +1,87 @@
+//! Lists for people: transcripts, sessions, and which sessions hold unfinished work.
+
+use rusqlite::{Row, params};
+use tidegate_core::{RunId, SessionId};
+use tidegate_driver::{SessionRow, TranscriptRow};
+
+use crate::codec;
+use crate::fault::Step;
+use crate::rows::{Work, wall};
+
+impl Work<'_> {
+    /// The transcript of a session's current generation, oldest first.
+    pub(crate) fn transcript(&self, session: SessionId) -> Step<Vec<TranscriptRow>> {
+        let mut statement = self.sql.prepare_cached(
+            "SELECT t.seq, t.role, t.mark, t.run, i.run_key, t.at, t.text
+             FROM sessions s
+             JOIN transcript t ON t.session = s.session AND t.generation = s.generation
+             JOIN inbox i ON i.run = t.run
+             WHERE s.session = ?1 ORDER BY t.seq",
+        )?;
+        let mut list = Vec::new();
+        let mut rows = statement.query([session.0])?;
+        while let Some(row) = rows.next()? {
+            let (role, mark): (String, String) = (row.get(1)?, row.get(2)?);
+            list.push(TranscriptRow {
+                seq: codec::from_sql(row.get(0)?),
+                role: codec::role_from_sql(&role)?,
+                mark: codec::mark_from_sql(&mark)?,
+                run: RunId(row.get(3)?),
+                run_key: row.get(4)?,
+                at: wall(row, 5)?,
+                text: row.get(6)?,
+            });
+        }
+        Ok(list)
+    }
+
+    /// The sessions with open runs; the one whose open run was accepted first leads.
+    pub(crate) fn open_sessions(&self) -> Step<Vec<SessionId>> {
+        let mut statement = self.sql.prepare_cached(
+            "SELECT session FROM inbox WHERE state = 'open'
+             GROUP BY session ORDER BY min(ordinal)",
+        )?;
+        let rows = statement.query_map([], |row| Ok(SessionId(row.get(0)?)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Sessions, last written first; of two at one instant the younger leads.
+    pub(crate) fn sessions(&self, limit: u32) -> Step<Vec<SessionRow>> {
+        let mut statement = self.sql.prepare_cached(
+            "SELECT s.session, s.session_key, s.generation, s.created_at, s.updated_at, i.run_key,
+                    r.encoding, r.terminal,
+                    (SELECT count(*) FROM inbox o
+                     WHERE o.session = s.session AND o.state = 'open')
+             FROM sessions s
+             LEFT JOIN inbox i ON i.run = s.writer_run
+             LEFT JOIN receipts r ON r.run = s.writer_run
+             ORDER BY s.updated_at DESC, s.id DESC LIMIT ?1",
+        )?;
+        let mut list = Vec::new();
+        let mut rows = statement.query(params![limit])?;
+        while let Some(row) = rows.next()? {
+            list.push(session_row(row)?);
+        }
+        Ok(list)
+    }
+}
+
+fn session_row(row: &Row<'_>) -> Step<SessionRow> {
+    let last_terminal = match row.get::<_, Option<i64>>(6)? {
+        None => None,
+        Some(encoding) => {
+            let bytes: Vec<u8> = row.get(7)?;
+            Some(codec::terminal_from_sql(encoding, &bytes)?)
+        }
+    };
+    Ok(SessionRow {
+        session: SessionId(row.get(0)?),
+        session_key: row.get(1)?,
+        generation: codec::from_sql(row.get(2)?),
+        created_at: wall(row, 3)?,
+        updated_at: wall(row, 4)?,
+        last_run_key: row.get(5)?,
+        last_terminal,
+        open_runs: codec::from_sql(row.get(8)?),
+    })
+}

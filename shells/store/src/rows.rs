@@ -1,0 +1,242 @@
+//! The rows that rules are checked against, and the few writes that several orders share.
+//!
+//! Owns [`Work`], the view of one open transaction, and the statements on a session's
+//! writer, a run's inbox row, its streamed pieces and its transcript. Which order may do
+//! what stands in the order's own file.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use tidegate_core::{Attempt, Epoch, Fence, Generation, RunId, SessionId, Terminal, Wall};
+use tidegate_driver::{Role, RowMark, StoredText};
+
+use crate::codec;
+use crate::fault::Step;
+
+/// One open transaction, with what was read once at its beginning.
+pub(crate) struct Work<'t> {
+    /// The connection inside its transaction.
+    pub(crate) sql: &'t Connection,
+    /// The epoch of whoever opened the database last.
+    pub(crate) owner: Epoch,
+    /// The epoch of this store.
+    pub(crate) own: Epoch,
+}
+
+/// A session's row: its generation and its writer.
+pub(crate) struct Session {
+    /// The generation of its transcript.
+    pub(crate) generation: Generation,
+    /// The run and attempt of the last claim.
+    pub(crate) writer: Option<(RunId, Attempt)>,
+}
+
+/// What the inbox says of a run.
+pub(crate) struct Inbox {
+    /// Its session.
+    pub(crate) session: SessionId,
+    /// Fingerprint of its request.
+    pub(crate) body: [u8; 16],
+    /// Whether it has not ended.
+    pub(crate) open: bool,
+    /// The last attempt that claimed.
+    pub(crate) attempt: Attempt,
+    /// When it was accepted.
+    pub(crate) accepted_at: Wall,
+    /// When the last attempt claimed.
+    pub(crate) claimed_at: Option<Wall>,
+}
+
+/// A row to append to a transcript.
+pub(crate) struct NewRow<'a> {
+    /// The session and its generation.
+    pub(crate) to: (SessionId, Generation),
+    /// Who speaks.
+    pub(crate) role: Role,
+    /// How complete it is.
+    pub(crate) mark: RowMark,
+    /// The run that writes.
+    pub(crate) run: RunId,
+    /// When.
+    pub(crate) at: Wall,
+    /// What.
+    pub(crate) text: &'a str,
+}
+
+impl Work<'_> {
+    /// Whether an order under this lease may write.
+    pub(crate) fn owns(&self, epoch: Epoch) -> bool {
+        epoch == self.owner && self.own == self.owner
+    }
+
+    /// A session's row, if it has one.
+    pub(crate) fn session(&self, session: SessionId) -> Step<Option<Session>> {
+        let mut statement = self.sql.prepare_cached(
+            "SELECT generation, writer_run, writer_attempt FROM sessions WHERE session = ?1",
+        )?;
+        let row = statement.query_row([session.0], |row| {
+            let run: Option<[u8; 16]> = row.get(1)?;
+            let attempt: Option<u32> = row.get(2)?;
+            Ok(Session {
+                generation: Generation(codec::from_sql(row.get(0)?)),
+                writer: run.map(RunId).zip(attempt.map(Attempt)),
+            })
+        });
+        Ok(row.optional()?)
+    }
+
+    /// A run's inbox row, if it was accepted.
+    pub(crate) fn inbox(&self, run: RunId) -> Step<Option<Inbox>> {
+        let mut statement = self.sql.prepare_cached(
+            "SELECT session, body, state = 'open', attempt, accepted_at, claimed_at
+             FROM inbox WHERE run = ?1",
+        )?;
+        let row = statement.query_row([run.0], |row| {
+            Ok(Inbox {
+                session: SessionId(row.get(0)?),
+                body: row.get(1)?,
+                open: row.get(2)?,
+                attempt: Attempt(row.get(3)?),
+                accepted_at: wall(row, 4)?,
+                claimed_at: row
+                    .get::<_, Option<i64>>(5)?
+                    .map(|at| Wall(codec::from_sql(at))),
+            })
+        });
+        Ok(row.optional()?)
+    }
+
+    /// Whether the fence is that of the session's active writer, and its run open.
+    pub(crate) fn is_writer(&self, fence: &Fence) -> Step<bool> {
+        let Some(session) = self.session(fence.session)? else {
+            return Ok(false);
+        };
+        if session.generation != fence.generation
+            || session.writer != Some((fence.run, fence.attempt))
+        {
+            return Ok(false);
+        }
+        Ok(self.inbox(fence.run)?.is_some_and(|run| run.open))
+    }
+
+    /// Appends a row to a transcript, under the next number.
+    pub(crate) fn append(&self, row: &NewRow<'_>) -> Step<()> {
+        self.sql
+            .prepare_cached(
+                "INSERT INTO transcript (session, generation, seq, role, mark, run, at, text)
+                 VALUES (?1, ?2,
+                         (SELECT coalesce(max(seq), 0) + 1 FROM transcript
+                          WHERE session = ?1 AND generation = ?2),
+                         ?3, ?4, ?5, ?6, ?7)",
+            )?
+            .execute(params![
+                row.to.0.0,
+                codec::to_sql(row.to.1.0),
+                codec::role_to_sql(row.role),
+                codec::mark_to_sql(row.mark),
+                row.run.0,
+                codec::to_sql(row.at.0),
+                row.text,
+            ])?;
+        Ok(())
+    }
+
+    /// What has streamed of a run's reply and was saved. Taken: the pieces are gone.
+    pub(crate) fn take_partial(&self, run: RunId) -> Step<String> {
+        let mut text = String::new();
+        let mut statement = self
+            .sql
+            .prepare_cached("SELECT text FROM partial WHERE run = ?1 ORDER BY attempt, start")?;
+        let mut rows = statement.query([run.0])?;
+        while let Some(row) = rows.next()? {
+            text.push_str(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?);
+        }
+        self.drop_partial(run)?;
+        Ok(text)
+    }
+
+    /// Keeps what an attempt left that nobody can finish any more. It answers for nothing.
+    pub(crate) fn keep_interrupted(&self, fence: &Fence, at: Wall) -> Step<()> {
+        let text = self.take_partial(fence.run)?;
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.append(&NewRow {
+            to: (fence.session, fence.generation),
+            role: Role::Assistant,
+            mark: RowMark::Interrupted,
+            run: fence.run,
+            at,
+            text: &text,
+        })
+    }
+
+    /// Removes the saved pieces of a run's reply.
+    pub(crate) fn drop_partial(&self, run: RunId) -> Step<()> {
+        self.sql
+            .prepare_cached("DELETE FROM partial WHERE run = ?1")?
+            .execute([run.0])?;
+        Ok(())
+    }
+
+    /// Ends a run: its inbox state and its receipt. The one door to an end (law 6).
+    pub(crate) fn end(&self, terminal: &Terminal, detail: Option<&str>) -> Step<()> {
+        self.sql
+            .prepare_cached(
+                "INSERT INTO receipts (run, reason, ended_at, encoding, terminal, detail)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute(params![
+                terminal.run.0,
+                codec::reason(&terminal.outcome),
+                codec::to_sql(terminal.ended_at.0),
+                codec::TERMINAL_ENCODING,
+                codec::terminal_to_sql(terminal)?,
+                detail,
+            ])?;
+        self.sql
+            .prepare_cached("UPDATE inbox SET state = 'ended' WHERE run = ?1 AND state = 'open'")?
+            .execute([terminal.run.0])?;
+        Ok(())
+    }
+
+    /// Notes that a session was written. A wall clock that goes back does not take it back.
+    pub(crate) fn touch(&self, session: SessionId, at: Wall) -> Step<()> {
+        self.sql
+            .prepare_cached(
+                "UPDATE sessions SET updated_at = max(updated_at, ?2) WHERE session = ?1",
+            )?
+            .execute(params![session.0, codec::to_sql(at.0)])?;
+        Ok(())
+    }
+
+    /// How a run ended, with the texts that its end left.
+    pub(crate) fn receipt(&self, run: RunId) -> Step<Option<(Terminal, StoredText)>> {
+        let mut statement = self.sql.prepare_cached(
+            "SELECT r.encoding, r.terminal, r.detail, t.text
+             FROM receipts r
+             LEFT JOIN transcript t ON t.run = r.run AND t.role = 'assistant'
+                                   AND t.mark IN ('whole', 'partial')
+             WHERE r.run = ?1",
+        )?;
+        let row = statement.query_row([run.0], |row| {
+            let terminal: (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
+            Ok((
+                terminal,
+                StoredText {
+                    detail: row.get(2)?,
+                    reply: row.get(3)?,
+                },
+            ))
+        });
+        match row.optional()? {
+            None => Ok(None),
+            Some(((encoding, bytes), text)) => {
+                Ok(Some((codec::terminal_from_sql(encoding, &bytes)?, text)))
+            }
+        }
+    }
+}
+
+/// A wall time in a column.
+pub(crate) fn wall(row: &Row<'_>, column: usize) -> rusqlite::Result<Wall> {
+    Ok(Wall(codec::from_sql(row.get(column)?)))
+}

@@ -1,0 +1,13 @@
+//! The store against real files: every rule of its transactions, as an order and what came
+//! of it.
+
+mod accept;
+mod claim;
+mod crash;
+mod history;
+mod kit;
+mod lists;
+mod model;
+mod open;
+mod save;
+mod settle;
