@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tidegate_core::{
     AcceptReport, Budget, Config, ContentOwner, Core, Halt, Input, LoadReport, LookupReport,
-    ModelEnd, ModelFact, Output, RequestId, Subject, Submit, Ticket, Time,
+    ModelEnd, ModelFact, Output, RequestId, StoreError, Subject, Submit, Ticket, Time,
 };
 use tidegate_text::Fingerprinter;
 use tokio::sync::mpsc;
@@ -35,6 +35,10 @@ pub enum DriverError {
     /// An invariant of the core broke. Accepted work is durable; a restart resumes it.
     #[error("the core halted: {0}")]
     Halted(Halt),
+    /// The store could not say at the start which sessions hold open work. Nothing was
+    /// admitted: recovery comes before admission (P23).
+    #[error("the store could not list the open work ({0:?}); nothing was admitted")]
+    OpenWorkUnknown(StoreError),
     /// The store's thread died. Accepted work is durable; a restart resumes it.
     #[error("the store's thread died")]
     StoreLost,
@@ -57,7 +61,7 @@ pub struct Driver {
     reports: mpsc::UnboundedReceiver<Done>,
     said: mpsc::Receiver<CallEvent>,
     writer: Option<futures_util::future::BoxFuture<'static, ()>>,
-    halted: Option<Halt>,
+    failed: Option<DriverError>,
     wake: Option<Time>,
 }
 
@@ -91,7 +95,7 @@ impl Driver {
             reports,
             said,
             writer: Some(Box::pin(writer::run(store, queue, done))),
-            halted: None,
+            failed: None,
             wake: None,
         };
         (driver, client)
@@ -118,8 +122,8 @@ impl Driver {
 
     async fn serve(&mut self) -> Result<(), DriverError> {
         loop {
-            if let Some(halt) = self.halted {
-                return Err(DriverError::Halted(halt));
+            if let Some(error) = self.failed {
+                return Err(error);
             }
             let sleep = self.sleep();
             tokio::select! {
@@ -147,7 +151,7 @@ impl Driver {
     /// Takes what is already here, reports first. Whether to stop.
     async fn take_waiting(&mut self) -> bool {
         for _ in 0..INPUTS_PER_WAKE {
-            if self.halted.is_some() {
+            if self.failed.is_some() {
                 return false;
             }
             if let Ok(done) = self.reports.try_recv() {
@@ -205,7 +209,7 @@ impl Driver {
 
     pub(crate) fn halt(&mut self, halt: Halt) {
         tracing::error!(%halt, "the core halted");
-        self.halted = Some(halt);
+        self.failed = Some(DriverError::Halted(halt));
     }
 
     /// A store operation is done.
@@ -247,10 +251,7 @@ impl Driver {
                         self.hand_in(Input::Resume { request, session });
                     }
                 }
-                Err(error) => tracing::error!(
-                    ?error,
-                    "open work could not be listed; it is resumed by the next start"
-                ),
+                Err(error) => self.failed = Some(DriverError::OpenWorkUnknown(error)),
             },
             (origin, done) => tracing::error!(?origin, ?done, "the store answered something else"),
         }
@@ -301,7 +302,7 @@ impl Driver {
         })
     }
 
-    fn transcript_unreadable(&mut self, ticket: Ticket, error: tidegate_core::StoreError) {
+    fn transcript_unreadable(&mut self, ticket: Ticket, error: StoreError) {
         tracing::error!(?error, "a transcript could not be read");
         let owner = self.owner(ticket);
         let detail = owner

@@ -3,8 +3,8 @@
 mod stage;
 
 use stage::*;
-use tidegate_core::{Attempt, ErrorClass, Failure, ModelEnd, Outcome};
-use tidegate_driver::{Reply, Role, RowMark, RunEvent};
+use tidegate_core::{Attempt, ErrorClass, Failure, ModelEnd, Outcome, StoreError};
+use tidegate_driver::{DriverError, Reply, Role, RowMark, RunEvent, Store, StoreDone, StoreOp};
 use tidegate_store::StateDir;
 
 fn state_dir() -> (tempfile::TempDir, StateDir) {
@@ -269,4 +269,88 @@ async fn a_slow_subscriber_holds_nobody_up() {
         slow.recv().await.is_none(),
         "an event that may not be lost closed it"
     );
+}
+
+/// A store whose answers the test spoils.
+struct Spoiled {
+    store: tidegate_store::SqliteStore,
+    /// Whether an operation is refused.
+    refuse: fn(&StoreOp) -> bool,
+    refused: bool,
+}
+
+impl Store for Spoiled {
+    fn run(&mut self, batch: Vec<StoreOp>) -> Vec<StoreDone> {
+        batch.into_iter().map(|op| self.one(op)).collect()
+    }
+}
+
+impl Spoiled {
+    /// Refuses the first operation of its kind, and no other.
+    fn one(&mut self, op: StoreOp) -> StoreDone {
+        if !self.refused && (self.refuse)(&op) {
+            self.refused = true;
+            return match op {
+                StoreOp::OpenSessions => StoreDone::OpenSessions(Err(StoreError::Io)),
+                _ => StoreDone::Saved { kept: None },
+            };
+        }
+        self.store.run(vec![op]).remove(0)
+    }
+}
+
+/// P23: a start that can't know its open work admits nothing and says so.
+#[tokio::test]
+async fn a_start_that_cannot_list_its_open_work_ends() {
+    let (_temp, dir) = state_dir();
+    let store = tidegate_store::SqliteStore::open(&dir).expect("the store opens");
+    let spoiled = Spoiled {
+        store,
+        refuse: |op| matches!(op, StoreOp::OpenSessions),
+        refused: false,
+    };
+    let stage = Stage::with(spoiled, [0; 32]);
+    assert_eq!(
+        stage.ended().await,
+        Err(DriverError::OpenWorkUnknown(StoreError::Io))
+    );
+}
+
+/// Design section 5: a piece that the store could not keep is sent again with the next.
+#[tokio::test]
+async fn a_save_that_failed_leaves_no_gap() {
+    let (_temp, dir) = state_dir();
+    let store = tidegate_store::SqliteStore::open(&dir).expect("the store opens");
+    let key = store.fingerprint_key();
+    let spoiled = Spoiled {
+        store,
+        refuse: |op| matches!(op, StoreOp::Save { .. }),
+        refused: false,
+    };
+    let mut stage = Stage::with(spoiled, key);
+    let mut replies = stage.say("s", "r1", "hello");
+    accepted(&mut replies).await;
+    let call = stage.next_call().await;
+    for _ in 0..3 {
+        call.text("piece ").await;
+        stage.pass_a_save().await;
+    }
+    stage.kill().await;
+
+    let mut stage = Stage::start(&dir);
+    stage.next_call().await.end(ModelEnd::Completed);
+    let mut wait = stage.client.wait("r1".to_owned(), None);
+    assert!(matches!(wait.next().await, Ok(Reply::WaitEnded(_))));
+    let rows = stage
+        .client
+        .transcript("s".to_owned())
+        .await
+        .expect("runs")
+        .expect("reads");
+    let left: Vec<_> = rows
+        .iter()
+        .filter(|row| row.mark == RowMark::Interrupted)
+        .map(|row| row.text.as_str())
+        .collect();
+    assert_eq!(left, ["piece piece piece "]);
 }

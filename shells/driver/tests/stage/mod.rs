@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use tidegate_core::{Config, ModelEnd};
 use tidegate_driver::{
     Client, Driver, DriverError, ModelCall, ModelEvent, ModelSink, Models, Published, Replies,
-    Reply, Submission, SystemClock,
+    Reply, Store, Submission, SystemClock,
 };
 use tidegate_store::{SqliteStore, StateDir};
 use tokio::sync::{mpsc, oneshot};
@@ -73,16 +73,40 @@ impl Stage {
     pub fn start(dir: &StateDir) -> Self {
         let store = SqliteStore::open(dir).expect("the store opens");
         let key = store.fingerprint_key();
+        Self::with(store, key)
+    }
+
+    /// Starts a driver on a store.
+    pub fn with(store: impl Store, key: [u8; 32]) -> Self {
         let (tx, calls) = mpsc::unbounded_channel();
         let clock = Arc::new(SystemClock::start());
         let (driver, client) = Driver::new(Config::default(), store, Arc::new(Led(tx)), clock, key);
         let events = client.subscribe(1_000);
+        let driver = tokio::task::spawn(driver.run());
         Self {
             client,
             calls,
             events,
-            driver: tokio::task::spawn(driver.run()),
+            driver,
         }
+    }
+
+    /// Waits until the save pace has passed: no timer of it is armed any more, and the store
+    /// has done what it was told.
+    pub async fn pass_a_save(&self) {
+        loop {
+            let armed = self.client.armed().await.expect("runs");
+            if !armed.iter().any(|(_, name)| name == "save pacing") {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        let _ = self.client.sessions(1).await;
+    }
+
+    /// How the driver ended by itself.
+    pub async fn ended(self) -> Result<(), DriverError> {
+        self.driver.await.expect("no panic")
     }
 
     pub fn say(&self, session: &str, run: &str, message: &str) -> Replies {
