@@ -1,0 +1,27 @@
+//! The gateway's network side: WebSocket on `/` and HTTP probes, on one port, over any
+//! listener.
+//!
+//! It turns frames into calls of a [`tidegate_driver::Client`] and its answers and events
+//! into frames. It decides nothing about runs: the only limits here are of IO, and all of
+//! them are named in [`limits`]. Who presents the gateway's token is its operator and holds
+//! the scopes that it asks for; there is no other identity.
+
+mod connection;
+mod events;
+mod gate;
+mod handshake;
+mod http;
+mod keys;
+pub mod limits;
+mod methods;
+mod net;
+mod outbox;
+mod project;
+mod queries;
+mod seats;
+mod server;
+mod token;
+
+pub use net::TcpPort;
+pub use server::{Server, ServerConfig};
+pub use token::Token;

@@ -1,0 +1,68 @@
+//! Every bound of the network side, named, with its unit and its source. Bounds of IO only:
+//! how long a run, a wait or an approval may take is the core's.
+
+/// The most bytes a socket may send before it has proved itself (surface 1.1).
+pub const PREAUTH_BYTES: usize = 64 * 1024;
+
+/// The most bytes of a frame, and of a message, after that (surface 1.1).
+pub const MAX_PAYLOAD_BYTES: usize = 25 * 1024 * 1024;
+
+/// The most bytes that wait for a slow reader (surface 1.1). Beyond: text events are left
+/// out, anything else closes the connection.
+pub const MAX_BUFFERED_BYTES: usize = 50 * 1024 * 1024;
+
+/// From the upgrade to the end of a good handshake (surface 1.1).
+pub const HANDSHAKE_MS: u64 = 15_000;
+
+/// For the header of an HTTP request, also on a connection that is kept open.
+pub const HTTP_HEADER_MS: u64 = 15_000;
+
+/// Sockets of one address that have not proved themselves (surface 1.1).
+pub const PREAUTH_PER_ADDRESS: u32 = 32;
+
+/// Sockets over all addresses.
+pub const MAX_SOCKETS: u32 = 1_024;
+
+/// For a refused socket to take the refusal.
+pub const REFUSAL_MS: u64 = 1_000;
+
+/// Requests under way on one connection; an `agent` request is under way until its final
+/// response. Beyond: refused, to be tried again.
+pub const MAX_REQUESTS: usize = 256;
+
+/// How long a refused request should wait, in milliseconds.
+pub const RETRY_AFTER_MS: u64 = 1_000;
+
+/// For one write to a reader that does not read.
+pub const WRITE_STALL_MS: u64 = 30_000;
+
+/// Between two `tick` events (surface 1.5).
+pub const TICK_MS: u64 = 30_000;
+
+/// Between two pings. A ping that was written and not answered by the next one, by a pong or
+/// by any other frame, ends the connection (surface 1.1).
+pub const PING_MS: u64 = 25_000;
+
+/// For the peer to answer our close, or to read why it was cut off (surface 1.1).
+pub const CLOSE_GRACE_MS: u64 = 1_000;
+
+/// For all connections to end when the server stops.
+pub const SHUTDOWN_MS: u64 = 3_000;
+
+/// For the driver to answer a readiness probe.
+pub const READY_MS: u64 = 2_000;
+
+/// Run events that may wait for the server before the driver leaves text out.
+pub const EVENTS_CAPACITY: usize = 4_096;
+
+/// Rows of sessions that a list looks at.
+pub const SESSIONS_CAP: u32 = 1_000;
+
+/// Rows of a list that names no limit.
+pub const SESSIONS_DEFAULT: u64 = 100;
+
+/// The most characters of a reply that an `agent.wait` result repeats (spec 1.4).
+pub const TERMINAL_REPLY_CHARS: usize = 4_096;
+
+/// The most bytes of a close frame's reason (RFC 6455, 5.5).
+pub const CLOSE_REASON_BYTES: usize = 123;
