@@ -194,9 +194,10 @@ impl Core {
                     owner: ContentOwner::Request(request),
                 });
                 match claim {
-                    Some(claim) => self.claim_committed(id, Attempt(1), claim),
+                    Some(claim) if claims => self.claim_committed(id, Attempt(1), claim),
+                    // Ordered and not done, or done and not ordered: the lanes rule.
                     None if claims => self.start_claim(id),
-                    None => self.queued(id),
+                    _ => self.queued(id),
                 }
             }
             AcceptReport::Duplicate { terminal } => self.known_already(request, id, terminal),

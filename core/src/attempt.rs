@@ -65,6 +65,7 @@ impl Core {
             ModelFact::Structure => self.data_arrived(id, false),
             ModelFact::Reasoning => self.data_arrived(id, true),
             ModelFact::Text { to } => self.text_arrived(id, to),
+            ModelFact::Finished => self.model_finished(id),
             ModelFact::Ended(end) => self.model_ended(id, end),
         }
     }
@@ -82,6 +83,9 @@ impl Core {
         if !(first || progress) {
             return;
         }
+        if core::mem::take(&mut run.stream.finished) {
+            self.timers.disarm(Timer::FinishTail(id));
+        }
         let idle_ms = silence(&self.config, run.budget).idle_ms;
         let lane_limit = run
             .left_ms
@@ -93,6 +97,21 @@ impl Core {
         if let Some(limit) = lane_limit {
             self.arm(Timer::LaneLimit(id), limit);
         }
+    }
+
+    /// The provider said that the model finished. From here on the call may stay open for the
+    /// tail only; output takes the word back, since some providers say it with every piece.
+    fn model_finished(&mut self, id: RunId) {
+        self.data_arrived(id, true);
+        if let Some(run) = self.runs.get_mut(&id) {
+            run.stream.finished = true;
+            self.arm_in(Timer::FinishTail(id), self.config.finish_tail_ms);
+        }
+    }
+
+    /// The model finished and its call was never closed.
+    pub(crate) fn finish_tail_due(&mut self, id: RunId) {
+        self.stop(id, Outcome::Completed);
     }
 
     fn text_arrived(&mut self, id: RunId, to: u64) {
@@ -132,6 +151,9 @@ impl Core {
 
     /// A limit of the attempt passed.
     pub(crate) fn limit_reached(&mut self, id: RunId, limit: Limit) {
+        if self.runs.get(&id).is_some_and(|run| run.stream.finished) {
+            return self.stop(id, Outcome::Completed);
+        }
         self.stop(
             id,
             Outcome::TimedOut {
@@ -180,6 +202,7 @@ impl Core {
             Timer::Budget(id),
             Timer::FirstEvent(id),
             Timer::Idle(id),
+            Timer::FinishTail(id),
             Timer::TextPace(id),
             Timer::SavePace(id),
         ] {

@@ -25,6 +25,16 @@ impl Core {
         for run in self.runs.values() {
             self.check_run(run)?;
         }
+        if let Some(run) = self
+            .aborts
+            .awaited()
+            .find(|run| !self.runs.contains_key(run))
+        {
+            return Err(Halt {
+                code: HaltCode::AbortWithoutRun,
+                entity: Subject::Run(run),
+            });
+        }
         self.check_lane()?;
         self.check_timers()
     }
@@ -58,9 +68,8 @@ impl Core {
         {
             return Err(halt(HaltCode::LaneOrder));
         }
-        if let Phase::Loading { request, .. } = &session.phase {
-            let pending = self.loading.contains_key(request)
-                || self.timers.at(Timer::LoadRetry(id)).is_some();
+        if let Phase::Loading { ordered, .. } = session.phase {
+            let pending = ordered || self.timers.at(Timer::LoadRetry(id)).is_some();
             if !session.is_idle() || !pending {
                 return Err(halt(HaltCode::NothingPending));
             }

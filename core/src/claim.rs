@@ -99,7 +99,10 @@ impl Core {
         };
         run.attempt = attempt;
         if self.timers.at(Timer::LaneLimit(id)).is_none() && !run.detached {
-            let limit = run.lane_limit(&self.config, self.now.time);
+            let limit = match run.stop {
+                Some(_) => self.now.time.plus(self.config.lane_grace_ms),
+                None => run.lane_limit(&self.config, self.now.time),
+            };
             self.arm(Timer::LaneLimit(id), limit);
         }
         match self.runs.get(&id).and_then(|run| run.stop) {

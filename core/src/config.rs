@@ -31,6 +31,9 @@ pub struct Config {
     pub agent_budget: Option<Budget>,
     /// Runs at work at once over all sessions (R15; spec 2.1: at least 8, 4 for each core).
     pub global_lane_cap: u32,
+    /// How long a call may stay open without data after the provider said that the model
+    /// finished; then it is closed and the run completed (S-08, decisions: finish tail).
+    pub finish_tail_ms: u64,
     /// A lane slot is freed this long after its run's limit or abort (spec 2.3).
     pub lane_grace_ms: u64,
     /// The limit of a wait that names none (R145).
@@ -56,6 +59,8 @@ pub struct Config {
     pub live_runs_cap: u32,
     /// Waits that may be open at once. Beyond: refused (law 9).
     pub waits_cap: u32,
+    /// Aborts that may wait for their runs' ends at once. Beyond: refused (law 9).
+    pub aborts_cap: u32,
     /// Requests that may wait for one run's final answer. Beyond: in flight without a final (law 9).
     pub callers_cap: u32,
     /// The most bytes of reply that a run may produce (law 9).
@@ -74,6 +79,7 @@ impl Default for Config {
             },
             agent_budget: None,
             global_lane_cap: 8,
+            finish_tail_ms: 60_000,
             lane_grace_ms: 30_000,
             wait_default_ms: 30_000,
             wait_lookup_ms: 1_000,
@@ -86,6 +92,7 @@ impl Default for Config {
             load_queue_cap: 256,
             live_runs_cap: 16_384,
             waits_cap: 16_384,
+            aborts_cap: 1_024,
             callers_cap: 64,
             reply_cap_bytes: 8 * 1024 * 1024,
         }

@@ -23,6 +23,8 @@ pub enum HaltCode {
     OrphanTimer,
     /// The timer table's two sides disagree.
     TimerTable,
+    /// An abort waits for a run that is not held.
+    AbortWithoutRun,
     /// A waiting list names a request that is not held, or the other way round.
     WaiterIndex,
 }

@@ -133,7 +133,8 @@ pub struct Ticket {
     pub subject: Subject,
     /// What was ordered.
     pub order: OrderKind,
-    /// The attempt that the order belongs to; 0 where there is none.
+    /// The attempt that the order belongs to; 0 where there is none. For a load, which has
+    /// none, a name that tells it from earlier loads of the session.
     pub attempt: Attempt,
     /// The how-manyth try of this order, from 0.
     pub ordinal: u16,

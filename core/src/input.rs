@@ -236,6 +236,9 @@ pub enum ModelFact {
         /// Its whole length so far, in bytes.
         to: u64,
     },
+    /// The provider said that the model finished. The call's end is still to come; text may
+    /// follow (S-09, S-10).
+    Finished,
     /// The call is over. The last fact of its ticket.
     Ended(ModelEnd),
 }

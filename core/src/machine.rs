@@ -7,6 +7,7 @@ use core::hash::{Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 
+use crate::abort::Aborts;
 use crate::config::Config;
 use crate::digest::Digest;
 use crate::halt::{Halt, HaltCode};
@@ -53,10 +54,9 @@ pub struct Core {
     pub(crate) runs: BTreeMap<RunId, Run>,
     /// Accept orders under way, by the request in their ticket.
     pub(crate) accepting: BTreeMap<RequestId, RunId>,
-    /// Load orders under way, by the request in their ticket.
-    pub(crate) loading: BTreeMap<RequestId, SessionId>,
     pub(crate) lane: Lane,
     pub(crate) waits: Waits,
+    pub(crate) aborts: Aborts,
     pub(crate) timers: Timers,
     outputs: VecDeque<Output>,
     pub(crate) counts: Counts,
@@ -74,9 +74,9 @@ impl Core {
             sessions: BTreeMap::new(),
             runs: BTreeMap::new(),
             accepting: BTreeMap::new(),
-            loading: BTreeMap::new(),
             lane: Lane::default(),
             waits: Waits::default(),
+            aborts: Aborts::default(),
             timers: Timers::default(),
             outputs: VecDeque::new(),
             counts: Counts::default(),
@@ -160,6 +160,7 @@ impl Core {
                 Timer::Budget(run) => self.limit_reached(run, Limit::Budget),
                 Timer::FirstEvent(run) => self.limit_reached(run, Limit::FirstEvent),
                 Timer::Idle(run) => self.limit_reached(run, Limit::Idle),
+                Timer::FinishTail(run) => self.finish_tail_due(run),
                 Timer::LaneLimit(run) => self.lane_limit_reached(run),
                 Timer::StoreRetry(run) => self.retry_store(run),
                 Timer::LoadRetry(session) => self.retry_load(session),

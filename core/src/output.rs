@@ -199,7 +199,8 @@ pub enum Answer {
         /// What is known.
         result: WaitResult,
     },
-    /// The answer to an abort: the runs that it stopped. None is no error.
+    /// The answer to an abort, when the runs that it stopped have ended: those whose
+    /// cancelled end is durable. None is no error.
     Aborted {
         /// The runs.
         runs: Vec<RunId>,

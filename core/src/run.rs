@@ -35,6 +35,8 @@ pub(crate) struct Stream {
     pub(crate) saved: u64,
     /// Whether data has come: only a stream that has begun can be idle.
     pub(crate) begun: bool,
+    /// Whether the provider said that the model finished, and no output came after it.
+    pub(crate) finished: bool,
     /// Whether the provider's own words about its failure were kept.
     pub(crate) detail: bool,
 }

@@ -24,8 +24,10 @@ use crate::timers::Timer;
 pub(crate) enum Phase {
     /// A load is under way, or waits to be ordered again.
     Loading {
-        /// The request that named the order.
-        request: RequestId,
+        /// Tells this load from earlier ones of the session; folded from what caused it.
+        name: Attempt,
+        /// Whether the order is under way.
+        ordered: bool,
         /// How often the load was refused, or the lease was lost.
         tries: u16,
         /// Inputs that wait for the report, in order.
@@ -107,24 +109,36 @@ impl Core {
         first: Option<Input>,
         must: bool,
     ) {
-        if self.loading.contains_key(&request) {
-            self.counts.reused_requests += 1;
-            return;
-        }
         let phase = Phase::Loading {
-            request,
+            name: fold(request.0),
+            ordered: false,
             tries: 0,
             parked: first.into_iter().collect(),
             must,
         };
         self.sessions.insert(session, Session::new(phase));
-        self.order_load(session, request, 0);
+        self.order_load(session);
     }
 
-    fn order_load(&mut self, session: SessionId, request: RequestId, tries: u16) {
-        self.loading.insert(request, session);
-        let ticket = load_ticket(request, tries);
-        self.out(Output::Load { ticket, session });
+    fn order_load(&mut self, id: SessionId) {
+        if let Some(Session {
+            phase:
+                Phase::Loading {
+                    name,
+                    ordered,
+                    tries,
+                    ..
+                },
+            ..
+        }) = self.sessions.get_mut(&id)
+        {
+            *ordered = true;
+            let ticket = load_ticket(id, *name, *tries);
+            self.out(Output::Load {
+                ticket,
+                session: id,
+            });
+        }
     }
 
     /// Lets an input wait for the load, or refuses it when too many wait.
@@ -165,31 +179,33 @@ impl Core {
 
     /// The report of a load.
     pub(crate) fn loaded(&mut self, ticket: Ticket, report: LoadReport) {
-        let expected = match ticket.subject {
-            Subject::Request(request) => self.loading.get(&request).copied(),
-            _ => None,
-        };
-        let Some(id) = expected else {
+        let Subject::Session(id) = ticket.subject else {
             self.counts.stale_store += 1;
             return;
         };
-        let Some(session) = self.sessions.get_mut(&id) else {
+        let Some(Session {
+            phase: phase @ Phase::Loading { .. },
+            ..
+        }) = self.sessions.get_mut(&id)
+        else {
+            self.counts.stale_store += 1;
             return;
         };
         let Phase::Loading {
-            request,
+            name,
+            ordered,
             tries,
             parked,
             must,
-        } = &mut session.phase
+        } = phase
         else {
             return;
         };
-        if ticket != load_ticket(*request, *tries) {
+        if !*ordered || ticket != load_ticket(id, *name, *tries) {
             self.counts.stale_store += 1;
             return;
         }
-        self.loading.remove(request);
+        *ordered = false;
         let waiting = core::mem::take(parked);
         match report {
             LoadReport::Loaded {
@@ -197,7 +213,7 @@ impl Core {
                 generation,
                 open,
             } => {
-                session.phase = Phase::Owned { epoch, generation };
+                *phase = Phase::Owned { epoch, generation };
                 for run in open {
                     self.reopen(id, epoch, generation, &run);
                 }
@@ -243,14 +259,7 @@ impl Core {
     }
 
     pub(crate) fn retry_load(&mut self, id: SessionId) {
-        if let Some(Session {
-            phase: Phase::Loading { request, tries, .. },
-            ..
-        }) = self.sessions.get(&id)
-        {
-            let (request, tries) = (*request, *tries);
-            self.order_load(id, request, tries);
-        }
+        self.order_load(id);
     }
 
     /// Takes up a run that an earlier life accepted and did not end (P23). It goes on as the
@@ -302,11 +311,9 @@ impl Core {
         for run in lost {
             self.abandon(run);
         }
-        // The load needs a name that no other order has: the first lost run's is as good as
-        // a request's, and comes from outside like it.
-        let request = RequestId(name.0);
         let phase = Phase::Loading {
-            request,
+            name: fold(name.0),
+            ordered: false,
             tries: 0,
             parked: VecDeque::new(),
             must: true,
@@ -327,11 +334,19 @@ impl Core {
     }
 }
 
-const fn load_ticket(request: RequestId, tries: u16) -> Ticket {
+const fn load_ticket(session: SessionId, name: Attempt, ordinal: u16) -> Ticket {
     Ticket {
-        subject: Subject::Request(request),
+        subject: Subject::Session(session),
         order: OrderKind::Load,
-        attempt: Attempt(0),
-        ordinal: tries,
+        attempt: name,
+        ordinal,
     }
+}
+
+/// A short name from a long one, to tell an order from an earlier one of the same subject.
+fn fold(id: [u8; 16]) -> Attempt {
+    let (words, _) = id.as_chunks::<4>();
+    Attempt(words.iter().fold(0, |fold: u32, word| {
+        fold.rotate_left(5) ^ u32::from_be_bytes(*word)
+    }))
 }

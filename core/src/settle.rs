@@ -4,6 +4,7 @@
 //! orders its rows, [`Core::conclude`] does all duties once they are durable: last event,
 //! callers, waits, content, timers, lane, queue. Nobody else ends a run.
 
+use crate::abort::is_cancelled;
 use crate::ids::{ContentOwner, OrderKind, RunId, Subject, Ticket};
 use crate::input::{LookupReport, SettleReport};
 use crate::machine::Core;
@@ -196,6 +197,7 @@ impl Core {
             self.out(Output::Respond { request, answer });
         }
         self.wake_waits(id, terminal, content);
+        self.abort_ended(id, is_cancelled(terminal.outcome));
         if has_content {
             self.out(Output::Release { owner: content });
         }
@@ -236,6 +238,7 @@ impl Core {
             if let Some(session) = self.sessions.get_mut(&run.session) {
                 session.remove(id);
             }
+            self.abort_ended(id, false);
             self.out(Output::Forget {
                 subject: Subject::Run(id),
             });

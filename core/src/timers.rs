@@ -24,6 +24,8 @@ pub enum Timer {
     FirstEvent(RunId),
     /// The stream made no progress (R156).
     Idle(RunId),
+    /// The provider said that the model finished, and the call stays open (S-08).
+    FinishTail(RunId),
     /// A refused store order of a run is given again.
     StoreRetry(RunId),
     /// A refused load of a session is given again.
@@ -45,6 +47,7 @@ impl Timer {
             | Self::LaneLimit(run)
             | Self::FirstEvent(run)
             | Self::Idle(run)
+            | Self::FinishTail(run)
             | Self::StoreRetry(run)
             | Self::TextPace(run)
             | Self::SavePace(run) => Subject::Run(run),
@@ -59,7 +62,7 @@ impl Timer {
     pub const fn measures_activity(self) -> bool {
         matches!(
             self,
-            Self::FirstEvent(_) | Self::Idle(_) | Self::LaneLimit(_)
+            Self::FirstEvent(_) | Self::Idle(_) | Self::FinishTail(_) | Self::LaneLimit(_)
         )
     }
 
@@ -71,6 +74,7 @@ impl Timer {
             Self::LaneLimit(_) => "lane task limit",
             Self::FirstEvent(_) => "first-event limit",
             Self::Idle(_) => "idle limit",
+            Self::FinishTail(_) => "finish tail",
             Self::StoreRetry(_) => "store retry",
             Self::LoadRetry(_) => "load retry",
             Self::TextPace(_) => "text pacing",

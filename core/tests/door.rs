@@ -157,6 +157,7 @@ fn any_input() -> impl Strategy<Value = Input> {
         1 => any_ticket().prop_map(|ticket| Input::Settled { ticket, report: SettleReport::Fenced }),
         1 => (any_ticket(), any_terminal()).prop_map(|(ticket, t)| Input::LookedUp { ticket, report: LookupReport::Ended(t) }),
         4 => (any_ticket(), 0u64..40).prop_map(|(ticket, to)| Input::Model { ticket, fact: ModelFact::Text { to } }),
+        1 => any_ticket().prop_map(|ticket| Input::Model { ticket, fact: ModelFact::Finished }),
         2 => any_ticket().prop_map(|ticket| Input::Model { ticket, fact: ModelFact::Ended(ModelEnd::Completed) }),
         3 => Just(Input::Tick),
     ]

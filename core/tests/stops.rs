@@ -18,7 +18,7 @@ fn timed_out(limit: Limit) -> Outcome {
     }
 }
 
-/// P12, B-048: a provider that sends nothing is bounded by the first-event limit.
+/// P12: a provider that sends nothing is bounded by the first-event limit.
 #[test]
 fn a_silent_provider_is_ended_by_the_first_event_limit() {
     let mut b = Bench::new(Config::default());
@@ -30,7 +30,7 @@ fn a_silent_provider_is_ended_by_the_first_event_limit() {
     assert_eq!(outcome_of(&out), timed_out(Limit::FirstEvent));
 }
 
-/// P11, B-012, B-043: reasoning is progress; keep-alives are not.
+/// P11, P12, B-012, B-043, B-048: reasoning is progress; keep-alives are not.
 #[test]
 fn progress_moves_the_idle_limit_and_liveness_does_not() {
     let mut b = Bench::new(Config::default());
@@ -98,7 +98,8 @@ fn an_unlimited_budget_arms_nothing_and_a_huge_one_does_not_wrap() {
     }
 }
 
-/// P37: time in which the process could not act is no silence of the provider.
+/// P37, R149: time in which the process could not act is no silence of the provider; the
+/// budget of 48 hours stands.
 #[test]
 fn a_late_wake_shifts_activity_limits_and_keeps_the_budget() {
     let mut b = Bench::new(Config::default());
@@ -119,19 +120,21 @@ fn a_late_wake_shifts_activity_limits_and_keeps_the_budget() {
     assert_eq!(budget.map(|armed| armed.at), Some(Time(DEFAULT_BUDGET_MS)));
 }
 
-/// P17, B-075, L7: a stop works in every phase, and names what it stopped.
+/// Whether a drain answers an abort with these runs.
+fn aborted(out: &[Output], runs: &[u128]) -> bool {
+    let runs: Vec<RunId> = runs.iter().map(|&n| run(n)).collect();
+    answers(out)
+        .iter()
+        .any(|(_, answer)| *answer == Answer::Aborted { runs: runs.clone() })
+}
+
+/// P17, B-075: a stop before the run's row is durable.
 #[test]
-fn an_abort_ends_a_run_in_every_phase() {
-    let stopped = |out: &[Output], n| {
-        answers(out)
-            .iter()
-            .any(|(_, a)| *a == Answer::Aborted { runs: vec![run(n)] })
-    };
-    // Before its row is durable.
+fn an_abort_ends_a_run_that_is_being_accepted() {
     let mut b = Bench::new(Config::default());
     let out = b.submit(1, 10);
     let accepting = b.load(&out);
-    assert!(stopped(&b.abort(1, Some(10)), 10));
+    assert!(answers(&b.abort(1, Some(10))).is_empty());
     let out = b.commit(&accepting);
     assert!(!has(&out, |o| matches!(o, Output::StartModel { .. })));
     let out = b.settle(&out);
@@ -142,24 +145,51 @@ fn an_abort_ends_a_run_in_every_phase() {
             ..
         }
     ));
+    assert!(aborted(&out, &[10]));
+}
 
-    // At the model.
+/// Spec 2.3: a run that was stopped while it was being accepted holds its lane for the grace
+/// only, even if its end can't be written.
+#[test]
+fn a_stop_before_the_commit_shortens_the_lane_limit() {
+    let mut b = Bench::new(Config::default());
+    let out = b.submit(1, 10);
+    let accepting = b.load(&out);
+    b.abort(1, Some(10));
+    b.commit(&accepting);
+    assert_eq!(b.core.active_runs(), 1);
+    b.pass(30 * S);
+    assert_eq!(b.core.active_runs(), 0);
+}
+
+/// P17, B-075, L7, law 5: a stop at the model and behind it; the answer waits for the ends.
+#[test]
+fn an_abort_ends_a_session_and_is_answered_by_the_ends() {
+    let mut b = Bench::new(Config::default());
     let call = b.start(1, 20);
     b.text(call, 3);
-    // Waiting behind it.
-    let out = b.submit(1, 21);
-    b.commit(&out);
+    for r in [21, 22] {
+        let out = b.submit(1, r);
+        b.commit(&out);
+    }
     let out = b.abort(1, Some(21));
-    assert!(stopped(&out, 21));
-    assert_eq!(ends(&b.settle(&out))[0].attempt, Attempt(0));
-    let out = b.abort(1, None);
-    assert!(stopped(&out, 20));
-    assert!(has(&out, |o| *o == Output::CancelModel { ticket: call }));
-    let out = b.abort(1, None);
+    assert!(answers(&out).is_empty());
+    let out = b.settle(&out);
+    assert_eq!(ends(&out)[0].attempt, Attempt(0));
+    assert!(aborted(&out, &[21]));
+
+    let all = b.abort(1, None);
+    assert!(has(&all, |o| *o == Output::CancelModel { ticket: call }));
+    let joined = b.abort(1, Some(20));
+    assert!(
+        answers(&joined).is_empty(),
+        "it is being stopped already: this one waits as well"
+    );
+    let out = b.settle(&all);
     assert!(
         answers(&out)
             .iter()
-            .any(|(_, a)| *a == Answer::Aborted { runs: vec![] })
+            .all(|(_, a)| !matches!(a, Answer::Aborted { .. }))
     );
     let out = b.model(call, ModelFact::Ended(ModelEnd::Completed));
     assert!(
@@ -177,9 +207,17 @@ fn an_abort_ends_a_run_in_every_phase() {
         Reply::Text { bytes: 3 },
         "what had arrived is kept"
     );
-    b.settle(&out);
+    let out = b.settle(&out);
+    assert!(aborted(&out, &[22, 20]) && aborted(&out, &[20]));
+    assert!(
+        aborted(&b.abort(1, None), &[]),
+        "nothing to stop is no error"
+    );
+}
 
-    // Waiting for a global slot.
+/// P17, B-075: a stop while the run waits for a global slot.
+#[test]
+fn an_abort_ends_a_run_that_waits_for_a_slot() {
     let mut b = Bench::new(Config {
         global_lane_cap: 1,
         ..Config::default()
@@ -189,33 +227,71 @@ fn an_abort_ends_a_run_in_every_phase() {
     let out = b.load(&out);
     b.commit(&out);
     let out = b.abort(2, None);
-    assert!(stopped(&out, 20));
-    b.settle(&out);
+    assert!(aborted(&b.settle(&out), &[20]));
     let out = b.complete(call);
     assert!(!has(&b.settle(&out), |o| matches!(o, Output::Claim { .. })));
+}
 
-    // While its claim is written.
-    let out = b.submit(1, 30);
-    let out = b.load(&out);
-    b.commit(&out);
+/// P17, B-075: a stop while the claim is written; what claimed settles under its fence.
+#[test]
+fn an_abort_ends_a_run_that_is_claiming() {
+    let mut b = Bench::new(Config::default());
+    let call = b.start(1, 30);
     let out = b.submit(1, 31);
     b.commit(&out);
-    let call = Ticket {
-        subject: Subject::Run(run(30)),
-        order: OrderKind::Model,
-        attempt: Attempt(1),
-        ordinal: 0,
-    };
     let out = b.complete(call);
     let claiming = b.settle(&out);
-    assert!(stopped(&b.abort(1, Some(31)), 31));
+    b.abort(1, Some(31));
     let out = b.claim(&claiming);
     assert!(!has(&out, |o| matches!(o, Output::StartModel { .. })));
-    assert_eq!(
-        settle(&out).1.attempt,
-        Attempt(1),
-        "what claimed settles under its fence"
+    assert_eq!(settle(&out).1.attempt, Attempt(1));
+    assert!(aborted(&b.settle(&out), &[31]));
+}
+
+/// P40, law 10: an abort that came too late names nothing.
+#[test]
+fn an_abort_of_a_decided_run_names_nothing() {
+    let mut b = Bench::new(Config::default());
+    let call = b.start(1, 10);
+    b.complete(call);
+    assert!(aborted(&b.abort(1, Some(10)), &[]));
+}
+
+/// S-08, S-09: a provider that says "finished" and keeps the call open is not waited for; one
+/// that says it with every piece is.
+#[test]
+fn a_finished_call_that_stays_open_completes_after_its_tail() {
+    let mut b = Bench::new(Config {
+        provider: ProviderConfig {
+            class: ProviderClass::Local,
+            timeout_ms: None,
+        },
+        ..Config::default()
+    });
+    let call = b.start(1, 10);
+    for to in 1..4 {
+        b.text(call, to);
+        b.model(call, ModelFact::Finished);
+        assert!(!has(&b.pass(59 * S), |o| matches!(
+            o,
+            Output::CancelModel { .. }
+        )));
+    }
+    b.text(call, 9);
+    assert!(
+        !has(&b.pass(600 * S), |o| matches!(
+            o,
+            Output::CancelModel { .. }
+        )),
+        "output takes the word back"
     );
+    b.model(call, ModelFact::Finished);
+    b.model(call, ModelFact::Structure);
+    let out = b.pass(60 * S);
+    assert!(has(&out, |o| matches!(o, Output::CancelModel { .. })));
+    let out = b.model(call, ModelFact::Ended(ModelEnd::Cancelled));
+    assert_eq!(outcome_of(&out), Outcome::Completed);
+    assert_eq!(settle(&out).1.reply, Reply::Text { bytes: 9 });
 }
 
 /// P18: an abort that names a run of another session stops nothing.

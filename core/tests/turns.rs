@@ -5,7 +5,7 @@ mod bench;
 use bench::*;
 use tidegate_core::*;
 
-/// R1, R9, P42, law 5: nothing is promised before its row, nothing ended before its receipt.
+/// R1, R3, R8, R9, P42, law 5: nothing is promised before its row, nothing ended before its receipt.
 #[test]
 fn each_promise_waits_for_its_row() {
     let mut b = Bench::new(Config::default());

@@ -336,6 +336,7 @@ impl Driver {
             Said::Event(ModelEvent::Alive) => ModelFact::Alive,
             Said::Event(ModelEvent::Structure) => ModelFact::Structure,
             Said::Event(ModelEvent::Reasoning) => ModelFact::Reasoning,
+            Said::Event(ModelEvent::Finished) => ModelFact::Finished,
             Said::Event(ModelEvent::Text(text)) => {
                 let Some(content) = self.contents.get_mut(owner) else {
                     return;

@@ -28,6 +28,8 @@ pub enum ModelEvent {
     Structure,
     /// The model thinks.
     Reasoning,
+    /// The provider said that its model finished; the call's end is still to come.
+    Finished,
     /// Text to append to the reply.
     Text(String),
     /// The provider's own words about its failure, for people. Before the end.

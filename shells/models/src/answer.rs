@@ -211,7 +211,8 @@ fn gather(facts: &mut Vec<ChatFact>) -> (Vec<ModelEvent>, Option<ChatFact>) {
             }
             ChatFact::Alive => ModelEvent::Alive,
             ChatFact::Reasoning => ModelEvent::Reasoning,
-            ChatFact::Structure | ChatFact::Finish(_) => ModelEvent::Structure,
+            ChatFact::Structure => ModelEvent::Structure,
+            ChatFact::Finish(_) => ModelEvent::Finished,
             ChatFact::Usage(usage) => {
                 tracing::debug!(?usage, "the provider counted the tokens of a call");
                 ModelEvent::Structure

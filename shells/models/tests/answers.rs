@@ -133,7 +133,7 @@ async fn an_answer_is_whole_once_the_model_said_that_it_finished() {
         connection.write(STREAM).await;
         connection.chunk(delta("whole") + STOP).await;
         assert_eq!(call.next().await, text("whole"));
-        assert_eq!(call.next().await, ModelEvent::Structure);
+        assert_eq!(call.next().await, ModelEvent::Finished);
         if breaks {
             connection.reset();
         } else {
