@@ -1,0 +1,405 @@
+//! The system under judgement: the core, and around it an adapter that can break a promise.
+//!
+//! Without a fault it only copies drains into a buffer. With one it drops, repeats, delays or
+//! alters inputs or outputs of one kind. It draws nothing, so that a fault changes no choice
+//! before it strikes.
+
+mod strikes;
+
+use std::collections::BTreeMap;
+
+use tidegate_core::{
+    Accept, AcceptReport, Answer, Attempt, Config, Core, Event, Fence, Halt, Input, LoadReport,
+    ModelEnd, ModelFact, Now, OpenRun, Output, RunId, SessionId, SettleReport, Subject, Ticket,
+    Time, Timer,
+};
+
+use crate::fault::Fault;
+
+/// The occasion at which a fault strikes.
+const STRIKES_AT: u32 = 3;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct System {
+    core: Core,
+    plant: Option<Plant>,
+}
+
+impl System {
+    pub(crate) fn new(config: Config, fault: Option<Fault>) -> Self {
+        Self {
+            core: Core::new(config),
+            plant: fault.map(Plant::new),
+        }
+    }
+
+    /// A new life: nothing of the core is left. A fault that has struck stays so.
+    pub(crate) fn restart(&mut self, config: Config) {
+        self.core = Core::new(config);
+        if let Some(plant) = &mut self.plant {
+            plant.forget();
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Halt> {
+        self.core.check()
+    }
+
+    /// Hands an input in and puts what follows into `outputs`.
+    pub(crate) fn handle(&mut self, now: Now, input: &Input, outputs: &mut Vec<Output>) {
+        let Some(plant) = &mut self.plant else {
+            return outputs.extend(self.core.handle(now, input.clone()));
+        };
+        let mut input = input.clone();
+        let held = plant.held.take();
+        match plant.before(&mut input) {
+            Before::Pass => outputs.extend(self.core.handle(now, input.clone())),
+            Before::First(first) => {
+                outputs.extend(self.core.handle(now, first));
+                outputs.pop();
+                outputs.extend(self.core.handle(now, input.clone()));
+            }
+            Before::Drop => outputs.push(Output::Sleep {
+                until: plant.slept,
+                why: None,
+            }),
+        }
+        if let Some(held) = held {
+            outputs.insert(0, held);
+        }
+        plant.after(&input, outputs);
+    }
+}
+
+enum Before {
+    Pass,
+    First(Input),
+    Drop,
+}
+
+#[derive(Debug)]
+struct Plant {
+    fault: Fault,
+    occasions: u32,
+    /// What was ordered in this life, to be told again wrongly.
+    accepts: BTreeMap<Ticket, Accept>,
+    fences: BTreeMap<RunId, Fence>,
+    calls: BTreeMap<RunId, Ticket>,
+    why: Option<Timer>,
+    slept: Option<Time>,
+    /// The run that a lasting fault has chosen.
+    chosen: Option<RunId>,
+    /// An output held back until the next input.
+    held: Option<Output>,
+    /// A run that was stopped, to be brought back.
+    stopped: Option<(SessionId, OpenRun)>,
+    /// The run that ended last.
+    ended: Option<RunId>,
+}
+
+impl Plant {
+    const fn new(fault: Fault) -> Self {
+        Self {
+            fault,
+            occasions: 0,
+            accepts: BTreeMap::new(),
+            fences: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            why: None,
+            slept: None,
+            chosen: None,
+            held: None,
+            stopped: None,
+            ended: None,
+        }
+    }
+
+    fn forget(&mut self) {
+        let (fault, occasions, stopped) = (self.fault, self.occasions, self.stopped.take());
+        *self = Self {
+            occasions,
+            stopped,
+            ..Self::new(fault)
+        };
+    }
+
+    /// Counts an occasion; true at the one at which the fault strikes.
+    fn strikes(&mut self) -> bool {
+        self.occasions += 1;
+        self.occasions == STRIKES_AT
+    }
+
+    fn before(&mut self, input: &mut Input) -> Before {
+        match (self.fault, input) {
+            (
+                Fault::LaneReleaseLost,
+                Input::Settled {
+                    report: SettleReport::Committed,
+                    ..
+                },
+            ) if self.strikes() => {
+                return Before::Drop;
+            }
+            (Fault::ResumeLost, Input::Resume { .. }) => return Before::Drop,
+            (
+                Fault::WaitShort,
+                Input::Wait {
+                    timeout_ms: Some(ms),
+                    ..
+                },
+            ) if *ms > 1_000 && self.strikes() => {
+                *ms /= 2;
+            }
+            (Fault::EndBeforeReceipt, Input::Settled { report, .. })
+                if matches!(report, SettleReport::Refused(_)) && self.strikes() =>
+            {
+                *report = SettleReport::Committed;
+            }
+            (Fault::ConflictAccepted, Input::Accepted { report, .. })
+                if *report == AcceptReport::Conflict && self.strikes() =>
+            {
+                *report = AcceptReport::Committed { claim: None };
+            }
+            (
+                Fault::OrderSwapped,
+                Input::Loaded {
+                    report: LoadReport::Loaded { open, .. },
+                    ..
+                },
+            ) if open.len() > 1 => {
+                open.swap(0, 1);
+            }
+            (
+                Fault::BudgetReset,
+                Input::Loaded {
+                    report: LoadReport::Loaded { open, .. },
+                    ..
+                },
+            ) => {
+                open.iter_mut().for_each(|run| run.left_ms = None);
+            }
+            (
+                Fault::FailureHidden,
+                Input::Model {
+                    fact: ModelFact::Ended(end),
+                    ..
+                },
+            ) if matches!(end, ModelEnd::Failed(_) | ModelEnd::Incomplete) && self.strikes() => {
+                *end = ModelEnd::Completed;
+            }
+            (
+                Fault::FinishUnseen,
+                Input::Model {
+                    fact: ModelFact::Finished,
+                    ..
+                },
+            ) => return Before::Drop,
+            (
+                Fault::AttemptReset,
+                Input::Loaded {
+                    report: LoadReport::Loaded { open, .. },
+                    ..
+                },
+            ) => {
+                open.iter_mut().for_each(|run| run.attempt = Attempt(0));
+            }
+            (
+                Fault::AbortUndone,
+                Input::Loaded {
+                    ticket,
+                    report: LoadReport::Loaded { open, .. },
+                },
+            ) => {
+                let back = self
+                    .stopped
+                    .take_if(|(session, _)| ticket.subject == Subject::Session(*session));
+                open.extend(back.map(|(_, run)| run));
+            }
+            (Fault::IdleIgnored, Input::Tick) => return self.pretend_progress(),
+            (Fault::TickLost, Input::Tick)
+            | (
+                Fault::ProgressUnseen,
+                Input::Model {
+                    fact: ModelFact::Reasoning | ModelFact::Text { .. },
+                    ..
+                },
+            ) => {
+                self.occasions += 1;
+                if self.occasions >= STRIKES_AT {
+                    return Before::Drop;
+                }
+            }
+            _ => {}
+        }
+        Before::Pass
+    }
+
+    /// Before a tick at which a run's silence would be noticed, that run makes progress.
+    fn pretend_progress(&mut self) -> Before {
+        let Some(Timer::Idle(run) | Timer::FirstEvent(run)) = self.why else {
+            return Before::Pass;
+        };
+        if self.chosen.is_none() && self.strikes() {
+            self.chosen = Some(run);
+        }
+        match self.calls.get(&run) {
+            Some(&ticket) if self.chosen == Some(run) => Before::First(Input::Model {
+                ticket,
+                fact: ModelFact::Reasoning,
+            }),
+            _ => Before::Pass,
+        }
+    }
+
+    fn after(&mut self, input: &Input, outputs: &mut Vec<Output>) {
+        self.note(outputs);
+        match self.fault {
+            Fault::LateAppend => self.late_append(input, outputs),
+            Fault::AckBeforeCommit => self.ack_early(outputs),
+            Fault::TwoWriters => self.second_writer(input, outputs),
+            Fault::WaitActs => self.wait_acts(input, outputs),
+            Fault::StopIgnored => self.call_again(outputs),
+            Fault::TextShort
+            | Fault::FinalAltered
+            | Fault::EventAfterEnd
+            | Fault::TimesAltered
+            | Fault::SaveShort
+            | Fault::Halted => self.alter(outputs),
+            Fault::Canary => outputs.retain(|o| !matches!(o, Output::Respond { .. })),
+            Fault::ClaimLate => {
+                if let Some(at) = self.occasion(outputs) {
+                    self.held = Some(outputs.remove(at));
+                }
+            }
+            Fault::CallBeforeClaim => self.call_early(outputs),
+            Fault::ReleaseEarly => strikes::release_early(outputs),
+            Fault::AbortLies => self.abort_lies(outputs),
+            Fault::AbortUndone => self.note_stopped(outputs),
+            Fault::DeadlineStale => self.stale_deadline(outputs),
+            Fault::EndTwice
+            | Fault::FinalTwice
+            | Fault::ReleaseTwice
+            | Fault::ForgetTwice
+            | Fault::ModelTwice => {
+                if let Some(at) = self.occasion(outputs) {
+                    outputs.insert(at, outputs[at].clone());
+                }
+            }
+            _ => {
+                if let Some(at) = self.occasion(outputs) {
+                    outputs.remove(at);
+                }
+            }
+        }
+    }
+
+    /// Remembers what was ordered.
+    fn note(&mut self, outputs: &[Output]) {
+        for output in outputs {
+            match output {
+                Output::Accept { ticket, accept } => {
+                    let attempt = accept.claim.map_or(Attempt(0), |claim| claim.attempt);
+                    let fence = Fence {
+                        session: accept.session,
+                        generation: accept.generation,
+                        run: accept.run,
+                        attempt,
+                    };
+                    self.fences.insert(accept.run, fence);
+                    self.accepts.insert(*ticket, accept.clone());
+                }
+                Output::Claim { fence, .. } => {
+                    self.fences.insert(fence.run, *fence);
+                }
+                Output::StartModel { ticket, fence } => {
+                    self.calls.insert(fence.run, *ticket);
+                }
+                Output::Publish {
+                    run,
+                    event: Event::End { .. },
+                    ..
+                } => {
+                    self.calls.remove(run);
+                    self.ended = Some(*run);
+                }
+                Output::Sleep { until, why } => {
+                    self.why = *why;
+                    self.slept = *until;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Where in the drain the fault strikes, if it does.
+    fn occasion(&mut self, outputs: &[Output]) -> Option<usize> {
+        let fault = self.fault;
+        let fits = |output: &Output| match fault {
+            Fault::WaiterForgotten => matches!(
+                output,
+                Output::Respond {
+                    answer: Answer::Wait { .. },
+                    ..
+                }
+            ),
+            Fault::AbortForgotten => matches!(
+                output,
+                Output::Respond {
+                    answer: Answer::Aborted { .. },
+                    ..
+                }
+            ),
+            Fault::SaveShort => matches!(output, Output::Save { .. }),
+            Fault::AcceptedLost => matches!(
+                output,
+                Output::Respond {
+                    answer: Answer::Accepted { .. },
+                    ..
+                }
+            ),
+            Fault::EndTwice | Fault::EventAfterEnd => {
+                matches!(
+                    output,
+                    Output::Publish {
+                        event: Event::End { .. },
+                        ..
+                    }
+                )
+            }
+            Fault::FinalTwice => matches!(
+                output,
+                Output::Respond {
+                    answer: Answer::Final { .. },
+                    ..
+                }
+            ),
+            Fault::Halted | Fault::TimesAltered => matches!(output, Output::Accept { .. }),
+            Fault::EventSkipped | Fault::TextShort => {
+                matches!(
+                    output,
+                    Output::Publish {
+                        event: Event::Text { .. },
+                        ..
+                    }
+                )
+            }
+            Fault::FinalAltered => {
+                matches!(
+                    output,
+                    Output::Respond {
+                        answer: Answer::Final { replay: true, .. },
+                        ..
+                    }
+                )
+            }
+            Fault::ReleaseLost | Fault::ReleaseTwice => matches!(output, Output::Release { .. }),
+            Fault::ForgetLost | Fault::ForgetTwice => matches!(output, Output::Forget { .. }),
+            Fault::ModelTwice => matches!(output, Output::StartModel { .. }),
+            Fault::CancelLost => matches!(output, Output::CancelModel { .. }),
+            Fault::ClaimLate | Fault::CallBeforeClaim => matches!(output, Output::Claim { .. }),
+            _ => false,
+        };
+        (0..outputs.len()).find(|&at| fits(&outputs[at]) && self.strikes())
+    }
+}

@@ -1,0 +1,108 @@
+//! I59, P04: the deadline that a drain names belongs to somebody who still has it.
+//!
+//! A run has deadlines while it is held, and those of its attempt only while its model call
+//! goes on; a wait while it is open; a session while it is held. Keeps its own book of these.
+
+use std::collections::BTreeSet;
+
+use tidegate_core::{
+    Answer, Input, LoadReport, ModelFact, Output, RequestId, RunId, SessionId, Subject, Timer,
+};
+
+use super::{Check, Moment};
+use crate::violation::Code;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Deadlines {
+    runs: BTreeSet<RunId>,
+    calls: BTreeSet<RunId>,
+    sessions: BTreeSet<SessionId>,
+    waits: BTreeSet<RequestId>,
+}
+
+impl Deadlines {
+    fn has(&self, timer: Timer) -> bool {
+        match timer {
+            Timer::Budget(run)
+            | Timer::FirstEvent(run)
+            | Timer::Idle(run)
+            | Timer::FinishTail(run)
+            | Timer::TextPace(run)
+            | Timer::SavePace(run) => self.calls.contains(&run),
+            Timer::LaneLimit(run) | Timer::StoreRetry(run) => self.runs.contains(&run),
+            Timer::LoadRetry(session) => self.sessions.contains(&session),
+            Timer::Wait(request) => self.waits.contains(&request),
+        }
+    }
+}
+
+impl Check for Deadlines {
+    fn input(&mut self, _at: &mut Moment<'_>, input: &Input) {
+        match input {
+            Input::Wait { request, .. } => {
+                self.waits.insert(*request);
+            }
+            Input::Leave { request } => {
+                self.waits.remove(request);
+            }
+            Input::Loaded {
+                report: LoadReport::Loaded { open, .. },
+                ..
+            } => self.runs.extend(open.iter().map(|run| run.run)),
+            Input::Model {
+                ticket,
+                fact: ModelFact::Ended(_),
+            } => {
+                if let Subject::Run(run) = ticket.subject {
+                    self.calls.remove(&run);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn output(&mut self, at: &mut Moment<'_>, output: &Output) {
+        match output {
+            Output::Load { session, .. } => {
+                self.sessions.insert(*session);
+            }
+            Output::Accept { accept, .. } => {
+                self.runs.insert(accept.run);
+            }
+            Output::StartModel { fence, .. } => {
+                self.calls.insert(fence.run);
+            }
+            Output::CancelModel { ticket } => {
+                if let Subject::Run(run) = ticket.subject {
+                    self.calls.remove(&run);
+                }
+            }
+            Output::Forget { subject } => match subject {
+                Subject::Run(run) => {
+                    self.runs.remove(run);
+                    self.calls.remove(run);
+                }
+                Subject::Session(session) => {
+                    self.sessions.remove(session);
+                }
+                Subject::Request(_) => {}
+            },
+            Output::Respond {
+                request,
+                answer: Answer::Wait { .. } | Answer::Rejected(_),
+            } => {
+                self.waits.remove(request);
+            }
+            Output::Sleep {
+                until: Some(_),
+                why: Some(timer),
+            } if !self.has(*timer) => at.report(Code::DeadlineOrphan, timer.owner()),
+            _ => {}
+        }
+    }
+
+    fn died(&mut self) {
+        *self = Self::default();
+    }
+}

@@ -1,0 +1,260 @@
+//! P17, I32, I40, I60, L1, L3, L7: what must come to an end, by when, and what stays stopped.
+//!
+//! An abort is answered within the lane grace and the bounds of the store, and names only runs
+//! whose cancelled end is durable; such a run does nothing any more, in no later life. A run
+//! that claimed ends within its budget, the grace and the bounds of the store. While the store
+//! refuses, or keeps an order waiting for longer than its bounds, nobody is late.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tidegate_core::{
+    AcceptReport, Answer, ClaimReport, Config, Event, Input, LoadReport, LookupReport, Outcome,
+    Output, RequestId, RunId, SessionId, SettleReport, Subject, Terminal, Ticket, Time,
+};
+
+use super::{Check, Moment};
+use crate::violation::Code;
+use crate::world::store::Wrote;
+
+/// Round trips to the store that an end may need: the one that was under way, the receipt,
+/// and the lookup of one whose fence did not hold.
+const TRIPS: u64 = 4;
+
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    since: Time,
+    /// What it may take, without the store.
+    span_ms: u64,
+    /// How long the loop stood still meanwhile.
+    still_ms: u64,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    /// Runs that the core holds as accepted, with their sessions.
+    held: BTreeMap<RunId, SessionId>,
+    aborts: BTreeMap<RequestId, Due>,
+    /// Held runs that an abort found, by the abort.
+    marked: BTreeMap<RunId, RequestId>,
+    begun: BTreeMap<RunId, Due>,
+    /// Runs that the answer to an abort named; over all lives.
+    named: BTreeSet<RunId>,
+    /// Orders to the store without a report, and since when.
+    outstanding: BTreeMap<Ticket, Time>,
+    /// Until when the store had not done its part.
+    excused: Time,
+}
+
+const fn is_cancelled(terminal: &Terminal) -> bool {
+    matches!(terminal.outcome, Outcome::Cancelled { .. })
+}
+
+impl Ends {
+    fn ordered(&mut self, at: &Moment<'_>, ticket: Ticket) {
+        self.outstanding.insert(ticket, at.now);
+    }
+
+    fn reported(&mut self, at: &Moment<'_>, ticket: Ticket, refused: bool) {
+        if let Some(since) = self.outstanding.remove(&ticket)
+            && at.now.since(since) > at.store_ms
+        {
+            self.excused = self.excused.max(at.now);
+        }
+        if refused {
+            let again = at.now.plus(at.config.store_retry_max_ms);
+            self.excused = self.excused.max(again);
+        }
+    }
+
+    fn late(&self, at: &Moment<'_>, due: Due) -> bool {
+        let store = TRIPS * (at.store_ms + at.slack_ms) + at.config.store_retry_ms;
+        let span = due.span_ms.saturating_add(due.still_ms + store);
+        let waits = |&since: &Time| at.now.since(since) > at.store_ms;
+        at.now > due.since.max(self.excused).plus(span) && !self.outstanding.values().any(waits)
+    }
+
+    fn begins(&mut self, at: &Moment<'_>, run: RunId, left_ms: Option<u64>) {
+        if let Some(left_ms) = left_ms {
+            let due = Due {
+                since: at.now,
+                span_ms: left_ms.saturating_add(2 * at.config.lane_grace_ms),
+                still_ms: 0,
+            };
+            self.begun.entry(run).or_insert(due);
+        }
+    }
+
+    fn asked(&mut self, config: &Config, now: Time, input: &Input) {
+        let Input::Abort {
+            request,
+            session,
+            run,
+        } = input
+        else {
+            return;
+        };
+        let due = Due {
+            since: now,
+            span_ms: config.lane_grace_ms,
+            still_ms: 0,
+        };
+        self.aborts.insert(*request, due);
+        for (&held, of) in &self.held {
+            if of == session && run.is_none_or(|run| run == held) {
+                self.marked.entry(held).or_insert(*request);
+            }
+        }
+    }
+
+    fn answered(&mut self, at: &mut Moment<'_>, request: RequestId, answer: &Answer) {
+        self.aborts.remove(&request);
+        match answer {
+            Answer::Aborted { runs } => {
+                for &run in runs {
+                    let receipt = at.store.run(run).and_then(|row| row.terminal);
+                    if !receipt.as_ref().is_some_and(is_cancelled) {
+                        at.run(Code::AbortUntrue, run);
+                    }
+                    self.named.insert(run);
+                }
+            }
+            Answer::Rejected(_) => self.marked.retain(|_, by| *by != request),
+            _ => {}
+        }
+    }
+
+    fn acts(&self, at: &mut Moment<'_>, run: RunId) {
+        if self.named.contains(&run) {
+            at.run(Code::AbortUndone, run);
+        }
+    }
+}
+
+impl Check for Ends {
+    fn input(&mut self, at: &mut Moment<'_>, input: &Input) {
+        match input {
+            Input::Loaded { ticket, report } => {
+                self.reported(at, *ticket, matches!(report, LoadReport::Refused(_)));
+                if let LoadReport::Loaded { open, .. } = report {
+                    for run in open {
+                        // One that has ended comes from a report told twice.
+                        if let Some(row) = at.store.run(run.run)
+                            && row.terminal.is_none()
+                        {
+                            self.held.insert(run.run, row.session);
+                        }
+                    }
+                }
+            }
+            Input::Accepted { ticket, report } => {
+                self.reported(at, *ticket, matches!(report, AcceptReport::Refused(_)));
+            }
+            Input::Claimed { ticket, report } => {
+                self.reported(at, *ticket, matches!(report, ClaimReport::Refused(_)));
+            }
+            Input::Settled { ticket, report } => {
+                self.reported(at, *ticket, matches!(report, SettleReport::Refused(_)));
+            }
+            Input::LookedUp { ticket, report } => {
+                self.reported(at, *ticket, matches!(report, LookupReport::Refused(_)));
+            }
+            _ => self.asked(at.config, at.now, input),
+        }
+    }
+
+    fn output(&mut self, at: &mut Moment<'_>, output: &Output) {
+        match output {
+            Output::Load { ticket, .. } | Output::Lookup { ticket, .. } => {
+                self.ordered(at, *ticket);
+            }
+            Output::Accept { ticket, accept } => {
+                self.ordered(at, *ticket);
+                if let Some(claim) = accept.claim {
+                    self.begins(at, accept.run, claim.left_ms);
+                }
+            }
+            Output::Claim {
+                ticket,
+                fence,
+                claim,
+                ..
+            } => {
+                self.acts(at, fence.run);
+                self.ordered(at, *ticket);
+                self.begins(at, fence.run, claim.left_ms);
+            }
+            Output::Settle {
+                ticket, terminal, ..
+            } => {
+                self.acts(at, terminal.run);
+                self.ordered(at, *ticket);
+            }
+            Output::StartModel { fence, .. } => {
+                self.acts(at, fence.run);
+                if self.marked.contains_key(&fence.run) {
+                    at.run(Code::AfterStop, fence.run);
+                }
+            }
+            Output::Respond { request, answer } => {
+                if let Answer::Accepted { run, session, .. } = answer {
+                    self.held.insert(*run, *session);
+                }
+                self.answered(at, *request, answer);
+            }
+            Output::Publish {
+                run,
+                event: Event::End { terminal, .. },
+                ..
+            } => {
+                self.begun.remove(run);
+                if self.named.contains(run) && !is_cancelled(terminal) {
+                    at.run(Code::AbortUntrue, *run);
+                }
+            }
+            Output::Forget {
+                subject: Subject::Run(run),
+            } => {
+                self.held.remove(run);
+                self.marked.remove(run);
+                self.begun.remove(run);
+            }
+            _ => {}
+        }
+    }
+
+    fn stepped(&mut self, at: &mut Moment<'_>, _input: &Input) {
+        let abort = self.aborts.iter().find(|(_, due)| self.late(at, **due));
+        if let Some((&request, _)) = abort {
+            return at.request(Code::AbortLate, request);
+        }
+        let run = self.begun.iter().find(|(_, due)| self.late(at, **due));
+        if let Some((&run, _)) = run {
+            at.run(Code::RunLate, run);
+        }
+    }
+
+    fn wrote(&mut self, at: &mut Moment<'_>, wrote: &Wrote) {
+        match wrote {
+            Wrote::Receipt { terminal, .. } if !is_cancelled(terminal) => {
+                self.acts(at, terminal.run);
+            }
+            Wrote::Claim { fence } => self.acts(at, fence.run),
+            _ => {}
+        }
+    }
+
+    fn froze(&mut self, ms: u64) {
+        for due in self.aborts.values_mut().chain(self.begun.values_mut()) {
+            due.still_ms += ms;
+        }
+    }
+
+    fn died(&mut self) {
+        let named = std::mem::take(&mut self.named);
+        *self = Self {
+            named,
+            ..Self::default()
+        };
+    }
+}

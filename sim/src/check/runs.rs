@@ -1,0 +1,159 @@
+//! P02, P03, P38, P40, I6, I7, I8, I9, I40, I47: the events of a run and what it may still do.
+//!
+//! Keeps for each run the number of its last event, the text that was shown, and whether it
+//! was stopped or has ended. Numbers and text begin anew in each life of the process; an end
+//! does not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tidegate_core::{
+    Event, Failure, Input, ModelEnd, ModelFact, Outcome, Output, Reply, RunId, Subject, Ticket,
+};
+
+use super::{Check, Moment};
+use crate::violation::Code;
+
+#[derive(Debug, Default)]
+struct Told {
+    seq: u64,
+    text_to: u64,
+    stopped: bool,
+    /// How its model call ended by itself.
+    end: Option<ModelEnd>,
+    /// Whether the provider said that the model finished, and no output came after it.
+    finished: bool,
+    /// Whether the call was cancelled: what it says from then on counts for nothing.
+    cancelled: bool,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Runs {
+    told: BTreeMap<RunId, Told>,
+    ended: BTreeSet<RunId>,
+    /// Calls of all lives (I60).
+    called: BTreeSet<Ticket>,
+}
+
+impl Runs {
+    fn event(&mut self, at: &mut Moment<'_>, run: RunId, seq: u64, event: &Event) {
+        if self.ended.contains(&run) {
+            let code = match event {
+                Event::End { .. } => Code::EndTwice,
+                _ => Code::AfterEnd,
+            };
+            return at.run(code, run);
+        }
+        let told = self.told.entry(run).or_default();
+        if seq != told.seq + 1 {
+            at.run(Code::EventGap, run);
+        }
+        told.seq = seq;
+        match event {
+            Event::Start { .. } => {
+                if told.stopped {
+                    at.run(Code::AfterStop, run);
+                }
+            }
+            Event::Text { from, to, .. } => {
+                if *from != told.text_to || to <= from {
+                    at.run(Code::TextGap, run);
+                }
+                told.text_to = *to;
+            }
+            Event::Finishing { outcome } => {
+                told.stopped = true;
+                let true_to_model = match outcome {
+                    Outcome::Completed => {
+                        told.end == Some(ModelEnd::Completed) || told.cancelled && told.finished
+                    }
+                    Outcome::Failed(Failure::Provider { .. }) => {
+                        matches!(told.end, Some(ModelEnd::Failed(_)))
+                    }
+                    Outcome::Failed(Failure::Incomplete) => {
+                        matches!(told.end, Some(ModelEnd::Incomplete | ModelEnd::Cancelled))
+                    }
+                    _ => true,
+                };
+                if !true_to_model {
+                    at.run(Code::EndUntrue, run);
+                }
+            }
+            Event::End { terminal, .. } => {
+                let kept = match terminal.reply {
+                    Reply::Empty => 0,
+                    Reply::Text { bytes } => bytes,
+                };
+                // The receipt of a superseded run holds what was saved, which may be less.
+                let all = match terminal.outcome {
+                    Outcome::Superseded => kept <= told.text_to,
+                    _ => kept == told.text_to,
+                };
+                if !all {
+                    at.run(Code::TextGap, run);
+                }
+                self.ended.insert(run);
+            }
+        }
+    }
+
+    fn acts(&self, at: &mut Moment<'_>, run: RunId) {
+        if self.ended.contains(&run) {
+            at.run(Code::AfterEnd, run);
+        }
+    }
+}
+
+impl Check for Runs {
+    fn input(&mut self, _at: &mut Moment<'_>, input: &Input) {
+        if let Input::Model { ticket, fact } = input
+            && let Subject::Run(run) = ticket.subject
+            && let Some(told) = self.told.get_mut(&run)
+            && !told.cancelled
+        {
+            match fact {
+                ModelFact::Ended(end) => told.end = Some(*end),
+                ModelFact::Finished => told.finished = true,
+                ModelFact::Text { .. } | ModelFact::Reasoning => told.finished = false,
+                ModelFact::Alive | ModelFact::Structure => {}
+            }
+        }
+    }
+
+    fn output(&mut self, at: &mut Moment<'_>, output: &Output) {
+        match output {
+            Output::Publish {
+                run, seq, event, ..
+            } => self.event(at, *run, *seq, event),
+            Output::StartModel { ticket, fence } => {
+                self.acts(at, fence.run);
+                if !self.called.insert(*ticket) {
+                    at.run(Code::CallTwice, fence.run);
+                }
+                let told = self.told.get(&fence.run);
+                if told.is_some_and(|told| told.stopped || told.cancelled) {
+                    at.run(Code::AfterStop, fence.run);
+                }
+            }
+            Output::Claim { fence, .. } | Output::Save { fence, .. } => self.acts(at, fence.run),
+            Output::Settle { terminal, .. } => self.acts(at, terminal.run),
+            Output::CancelModel { ticket } => {
+                if let Subject::Run(run) = ticket.subject {
+                    self.acts(at, run);
+                    self.told.entry(run).or_default().cancelled = true;
+                }
+            }
+            // Not held any more. If its acceptance was refused, the same key may come again.
+            Output::Forget {
+                subject: Subject::Run(run),
+            } => {
+                self.told.remove(run);
+            }
+            _ => {}
+        }
+    }
+
+    fn died(&mut self) {
+        self.told.clear();
+    }
+}

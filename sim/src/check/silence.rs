@@ -1,0 +1,302 @@
+//! P11, P12, P13, P14, P37, L1, L6, S-08: a silent call is ended, neither late nor early.
+//!
+//! Owns its own reading of the table of limits (spec 5.1), written apart from the core's, so
+//! that a slip in one shows against the other.
+
+use std::collections::BTreeMap;
+
+use tidegate_core::{
+    Attempt, Budget, Config, Event, Input, Limit, ModelFact, Outcome, Output, ProviderClass, RunId,
+    Subject, Ticket, Time,
+};
+
+use super::lanes::full_budget;
+use super::{Check, Moment};
+use crate::violation::Code;
+
+/// What a call is allowed, in milliseconds; `None` is no such limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Allowed {
+    pub(crate) first_ms: u64,
+    pub(crate) idle_ms: Option<u64>,
+    budget_ms: Option<u64>,
+}
+
+/// The limits of a run that names `own` as its limit.
+pub(crate) fn allowed(config: &Config, own: Option<Budget>) -> Allowed {
+    let agent = match config.agent_budget {
+        Some(Budget::Limited(ms)) => Some(ms),
+        _ => None,
+    };
+    let (first_base, idle_base) = match config.provider.class {
+        ProviderClass::Cloud => (120_000, Some(120_000)),
+        ProviderClass::SelfHosted => (300_000, Some(300_000)),
+        ProviderClass::Local => (300_000, None),
+    };
+    let cap = |base: Option<u64>, limit: Option<u64>| match (base, limit) {
+        (Some(base), Some(limit)) => Some(base.min(limit)),
+        (one, other) => one.or(other),
+    };
+    let timeout = config.provider.timeout_ms;
+    let outer = match own {
+        None => agent,
+        Some(Budget::Limited(ms)) => Some(ms),
+        Some(Budget::Unlimited) => None,
+    };
+    let first_ms = cap(timeout.or(Some(first_base)), outer).unwrap_or(first_base);
+    let idle_ms = if timeout.is_some() {
+        cap(timeout, outer)
+    } else if own == Some(Budget::Unlimited) {
+        cap(idle_base, agent)
+    } else {
+        cap(idle_base, outer)
+    };
+    Allowed {
+        first_ms,
+        idle_ms,
+        budget_ms: full_budget(config, own),
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    run: RunId,
+    attempt: Attempt,
+    allowed: Allowed,
+    started: Time,
+    /// The last progress.
+    since: Time,
+    begun: bool,
+    /// When the provider said that the model finished, if no output came after it.
+    finished: Option<Time>,
+    /// How long the loop stood still since the last progress, and since the start.
+    still_ms: u64,
+    still_all_ms: u64,
+    /// By how much late wakes moved the limit since the last progress (P37).
+    moved_ms: u64,
+}
+
+impl Call {
+    /// Whether a call that was cancelled as completed could have gone on: neither the finish
+    /// tail nor another limit had passed. What earlier attempts used of a budget is not known
+    /// here.
+    fn ends_early(&self, config: &Config, when: Time) -> bool {
+        let passed = |since: Time, ms: Option<u64>| ms.is_some_and(|ms| when.since(since) >= ms);
+        let tail = self
+            .finished
+            .is_some_and(|since| passed(since, Some(config.finish_tail_ms)));
+        let budget = self.attempt != Attempt(1) || passed(self.started, self.allowed.budget_ms);
+        !(tail || budget || passed(self.since, self.allowed.idle_ms))
+    }
+
+    fn limit(&self) -> Option<u64> {
+        if self.begun {
+            self.allowed.idle_ms
+        } else {
+            Some(self.allowed.first_ms)
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Silence {
+    calls: BTreeMap<Ticket, Call>,
+    /// Calls that were cancelled and whose run's outcome is not known yet, with the time.
+    cancelled: BTreeMap<RunId, (Call, Time)>,
+    /// The wake that the core asked for.
+    promised: Option<Time>,
+}
+
+impl Silence {
+    fn outcome(&mut self, at: &mut Moment<'_>, run: RunId, outcome: Outcome) {
+        let Some((call, when)) = self.cancelled.remove(&run) else {
+            return;
+        };
+        if outcome == Outcome::Completed && call.ends_early(at.config, when) {
+            return at.run(Code::LimitEarly, run);
+        }
+        let Outcome::TimedOut { limit, .. } = outcome else {
+            return;
+        };
+        let (passed, owed) = match limit {
+            Limit::Idle => {
+                let owed = call.allowed.idle_ms.map(|ms| ms + call.moved_ms);
+                (when.since(call.since), owed)
+            }
+            Limit::FirstEvent => {
+                let owed = call.allowed.first_ms + call.moved_ms;
+                (when.since(call.started), Some(owed))
+            }
+            Limit::Budget if call.attempt == Attempt(1) => {
+                (when.since(call.started), call.allowed.budget_ms)
+            }
+            Limit::Budget | Limit::Lane => return,
+        };
+        if owed.is_none_or(|owed| passed < owed) {
+            at.run(Code::LimitEarly, run);
+        }
+    }
+}
+
+impl Check for Silence {
+    fn input(&mut self, at: &mut Moment<'_>, input: &Input) {
+        let late = self.promised.map_or(0, |promised| at.now.since(promised));
+        if late > at.config.lateness_ms {
+            for call in self.calls.values_mut() {
+                call.moved_ms += late;
+            }
+        }
+        let Input::Model { ticket, fact } = input else {
+            return;
+        };
+        let Some(call) = self.calls.get_mut(ticket) else {
+            return;
+        };
+        match fact {
+            // Data without output begins a stream; after that it is a sign of life only.
+            ModelFact::Structure if call.begun => {}
+            ModelFact::Alive => {}
+            ModelFact::Structure
+            | ModelFact::Reasoning
+            | ModelFact::Finished
+            | ModelFact::Text { .. } => {
+                call.finished = (*fact == ModelFact::Finished).then_some(at.now);
+                call.begun = true;
+                call.since = at.now;
+                call.still_ms = 0;
+                call.moved_ms = 0;
+            }
+            ModelFact::Ended(_) => {
+                self.calls.remove(ticket);
+            }
+        }
+    }
+
+    fn output(&mut self, at: &mut Moment<'_>, output: &Output) {
+        match output {
+            Output::StartModel { ticket, fence } => {
+                let own = at.store.run(fence.run).and_then(|row| row.budget);
+                self.calls.insert(
+                    *ticket,
+                    Call {
+                        run: fence.run,
+                        attempt: fence.attempt,
+                        allowed: allowed(at.config, own),
+                        started: at.now,
+                        since: at.now,
+                        begun: false,
+                        finished: None,
+                        still_ms: 0,
+                        still_all_ms: 0,
+                        moved_ms: 0,
+                    },
+                );
+            }
+            Output::Sleep { until, .. } => self.promised = *until,
+            Output::CancelModel { ticket } => {
+                if let Some(call) = self.calls.remove(ticket)
+                    && let Subject::Run(run) = ticket.subject
+                {
+                    self.cancelled.insert(run, (call, at.now));
+                }
+            }
+            Output::Publish {
+                run,
+                event: Event::Finishing { outcome },
+                ..
+            } => {
+                self.outcome(at, *run, *outcome);
+            }
+            _ => {}
+        }
+    }
+
+    fn stepped(&mut self, at: &mut Moment<'_>, _input: &Input) {
+        let mut found = None;
+        for (&ticket, call) in &self.calls {
+            let silent = call
+                .limit()
+                .is_some_and(|ms| at.now > call.since.plus(ms + call.still_ms + at.slack_ms));
+            let over = call.allowed.budget_ms.is_some_and(|ms| {
+                at.now
+                    > call
+                        .started
+                        .plus(ms.saturating_add(call.still_all_ms + at.slack_ms))
+            });
+            let tail = call.finished.is_some_and(|since| {
+                let ms = at.config.finish_tail_ms + call.still_ms + at.slack_ms;
+                at.now > since.plus(ms)
+            });
+            let code = match (tail, silent, over) {
+                (true, _, _) => Code::TailLong,
+                (_, true, _) => Code::Silent,
+                (_, _, true) => Code::OverBudget,
+                _ => continue,
+            };
+            found = Some((ticket, code, call.run));
+        }
+        if let Some((ticket, code, run)) = found {
+            self.calls.remove(&ticket);
+            at.run(code, run);
+        }
+    }
+
+    fn froze(&mut self, ms: u64) {
+        for call in self.calls.values_mut() {
+            call.still_ms += ms;
+            call.still_all_ms += ms;
+        }
+    }
+
+    fn died(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_core::ProviderConfig;
+
+    use super::*;
+
+    /// R156, R157: corner cells of the measured table, so that this reading is one as well.
+    #[test]
+    fn the_second_reading_of_the_limits_agrees_with_the_measured_corners() {
+        let cell = |class, timeout_ms, own, agent: Option<u64>| {
+            let config = Config {
+                provider: ProviderConfig { class, timeout_ms },
+                agent_budget: agent.map(Budget::Limited),
+                ..Config::default()
+            };
+            let allowed = allowed(&config, own);
+            (
+                allowed.idle_ms.unwrap_or(0) / 1_000,
+                allowed.first_ms / 1_000,
+            )
+        };
+        let run = |s: u64| Some(Budget::Limited(s * 1_000));
+        let unlimited = Some(Budget::Unlimited);
+        assert_eq!(
+            cell(ProviderClass::Cloud, None, unlimited, Some(90_000)),
+            (90, 120)
+        );
+        assert_eq!(cell(ProviderClass::Local, None, None, None), (0, 300));
+        assert_eq!(
+            cell(ProviderClass::Local, None, None, Some(3_600_000)),
+            (3_600, 300)
+        );
+        assert_eq!(
+            cell(ProviderClass::Local, None, run(600), Some(90_000)),
+            (600, 300)
+        );
+        assert_eq!(
+            cell(ProviderClass::SelfHosted, None, run(30), None),
+            (30, 30)
+        );
+        assert_eq!(
+            cell(ProviderClass::Cloud, Some(900_000), run(600), None),
+            (600, 600)
+        );
+    }
+}

@@ -1,0 +1,37 @@
+//! A deterministic world around the core of Tidegate: load, faults, checkers, replay.
+//!
+//! It imports the core alone and needs no runtime, no clock and no network: it jumps from
+//! event to event, so that ten simulated minutes take a few milliseconds. Everything that a
+//! run draws comes from one source of choice; a seed, or a recording, is the whole run. The
+//! library prints nothing.
+//!
+//! ```
+//! use tidegate_sim::{Options, run_seed};
+//!
+//! let report = run_seed(7, &Options::default());
+//! assert!(report.violations.is_empty());
+//! assert_eq!(report.digest, run_seed(7, &Options::default()).digest);
+//! ```
+//!
+//! The way of a run: a seed draws its character (configuration, load, which faults are on);
+//! ten minutes of load and faults follow; then faults stop for all but a drawn set of victims,
+//! and everything else must come to rest within a bound derived from the configured limits.
+//! Checkers see inputs, outputs and the modelled store, never the core's state.
+
+mod adapter;
+mod campaign;
+mod check;
+mod choices;
+mod fault;
+mod marks;
+mod run;
+mod violation;
+mod world;
+
+pub use campaign::{Campaign, Failure, Summary};
+pub use check::{Fate, Ledger};
+pub use choices::{Choices, Recorded, Recorder, Seeded, Span};
+pub use fault::Fault;
+pub use marks::{Mark, Marks};
+pub use run::{Options, Report, Step, Watch, run_choices, run_seed};
+pub use violation::{Code, Violation};

@@ -1,0 +1,267 @@
+//! Reached-marks: what a campaign must have seen at least once to mean anything.
+//!
+//! A green campaign that never superseded a writer says nothing about supersession. Owns the
+//! list and the counts; a run notes, a campaign adds up and names what is missing.
+
+use tidegate_core::{
+    AcceptReport, Answer, ClaimReport, Event, Failure, Input, Limit, LoadReport, LookupReport,
+    ModelFact, OrderKind, Outcome, Output, Rejection, SettleReport, Subject, Terminal, WaitResult,
+};
+
+use crate::world::store::{RowKind, Wrote};
+
+macro_rules! marks {
+    ($($(#[$doc:meta])* $mark:ident = $name:literal,)*) => {
+        /// Something that can happen.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Mark {
+            $($(#[$doc])* $mark,)*
+        }
+
+        impl Mark {
+            /// All marks.
+            pub const ALL: &'static [Self] = &[$(Self::$mark,)*];
+
+            /// The name for people.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$mark => $name,)* }
+            }
+        }
+    };
+}
+
+marks! {
+    /// A run completed.
+    Completed = "a run completed",
+    /// A provider's failure ended a run.
+    ProviderFailed = "a provider's error ended a run",
+    /// A stream ended without its terminal.
+    Incomplete = "a stream ended without its terminal",
+    /// A reply grew too large.
+    TooLarge = "a reply grew beyond its cap",
+    /// A provider said that its model finished and kept the call open.
+    Finished = "a model finished before its call ended",
+    /// The budget ended a run.
+    Budget = "the run budget ended a run",
+    /// The first-event limit ended a run.
+    FirstEvent = "the first-event limit ended a run",
+    /// The idle limit ended a run.
+    Idle = "the idle limit ended a run",
+    /// The lane limit ended a run.
+    LaneLimit = "the lane limit ended a run",
+    /// A run was cancelled before its model call.
+    CancelledEarly = "a run was cancelled before its model call",
+    /// A run was cancelled at the model.
+    CancelledLate = "a run was cancelled at the model",
+    /// A claim superseded another run.
+    Superseded = "a claim superseded another run",
+    /// A settle was fenced.
+    SettleFenced = "a settle was stopped by its fence",
+    /// A claim was made with the acceptance.
+    ClaimWithAccept = "acceptance and claim were one transaction",
+    /// A message waited in its lane.
+    Queued = "a message waited behind another run",
+    /// A run ran again after a restart.
+    SecondAttempt = "a run claimed again after a restart",
+    /// Text of an earlier attempt was marked interrupted.
+    Interrupted = "partial text was marked interrupted",
+    /// A restart found open work.
+    Resumed = "a restart loaded open work",
+    /// The process died.
+    Died = "the process died",
+    /// The durable insert found the run known and ended.
+    DuplicateEnded = "a repeated key was answered with the known end",
+    /// A live run was joined.
+    Joined = "a repeated key joined a live run",
+    /// A conflict was refused.
+    Conflict = "a key with another body was refused",
+    /// The session's queue was full.
+    QueueFull = "a full session queue refused",
+    /// Too many runs, waits or parked inputs.
+    Busy = "a named bound refused as busy",
+    /// The store could not promise.
+    StorageRefused = "a message was refused because of the store",
+    /// A claim was refused by the store.
+    ClaimRefused = "the store refused a claim",
+    /// A settle was refused by the store.
+    SettleRefused = "the store refused a settle",
+    /// A load was refused by the store.
+    LoadRefused = "the store refused a load",
+    /// A lookup was refused by the store.
+    LookupRefused = "the store refused a lookup",
+    /// An abort hit a run of another session.
+    WrongSession = "an abort with a wrong session was refused",
+    /// A wait got an end.
+    WaitEnded = "a wait got the end",
+    /// A wait on a known run timed out.
+    WaitKnown = "a wait timed out on a known run",
+    /// A wait on an unknown run timed out.
+    WaitUnknown = "a wait timed out on an unknown run",
+    /// A wait timed out without the store's word.
+    WaitUnsure = "a wait timed out without the store's word",
+    /// A wait found the end in the store.
+    WaitLookedUp = "a wait found the end in the store",
+    /// Keep-alive bytes came.
+    Alive = "keep-alive bytes came",
+    /// Reasoning came.
+    Reasoning = "reasoning came",
+    /// Streamed text was saved.
+    Saved = "streamed text was saved",
+}
+
+/// How often each mark was reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marks([u64; Mark::ALL.len()]);
+
+impl Default for Marks {
+    fn default() -> Self {
+        Self([0; Mark::ALL.len()])
+    }
+}
+
+impl Marks {
+    /// How often a mark was reached.
+    #[must_use]
+    pub fn count(&self, mark: Mark) -> u64 {
+        self.0[mark as usize]
+    }
+
+    /// The marks that were never reached.
+    #[must_use]
+    pub fn missing(&self) -> Vec<Mark> {
+        Mark::ALL
+            .iter()
+            .copied()
+            .filter(|&mark| self.count(mark) == 0)
+            .collect()
+    }
+
+    /// Adds another run's counts.
+    pub fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+
+    fn hit(&mut self, mark: Mark) {
+        self.0[mark as usize] += 1;
+    }
+
+    pub(crate) fn died(&mut self) {
+        self.hit(Mark::Died);
+    }
+
+    pub(crate) fn input(&mut self, input: &Input) {
+        match input {
+            Input::Accepted { report, .. } => match report {
+                AcceptReport::Committed { claim: Some(_) } => self.hit(Mark::ClaimWithAccept),
+                AcceptReport::Committed { claim: None } => self.hit(Mark::Queued),
+                _ => {}
+            },
+            Input::Claimed {
+                report: ClaimReport::Refused(_),
+                ..
+            } => self.hit(Mark::ClaimRefused),
+            Input::Settled { report, .. } => match report {
+                SettleReport::Fenced => self.hit(Mark::SettleFenced),
+                SettleReport::Refused(_) => self.hit(Mark::SettleRefused),
+                _ => {}
+            },
+            Input::Loaded { report, .. } => match report {
+                LoadReport::Loaded { open, .. } if !open.is_empty() => self.hit(Mark::Resumed),
+                LoadReport::Refused(_) => self.hit(Mark::LoadRefused),
+                _ => {}
+            },
+            Input::LookedUp { ticket, report } => match (report, ticket.subject) {
+                (LookupReport::Ended(_), Subject::Request(_)) => self.hit(Mark::WaitLookedUp),
+                (LookupReport::Refused(_), _) => self.hit(Mark::LookupRefused),
+                _ => {}
+            },
+            Input::Model { fact, .. } => match fact {
+                ModelFact::Alive => self.hit(Mark::Alive),
+                ModelFact::Reasoning => self.hit(Mark::Reasoning),
+                ModelFact::Finished => self.hit(Mark::Finished),
+                ModelFact::Structure | ModelFact::Text { .. } | ModelFact::Ended(_) => {}
+            },
+            _ => {}
+        }
+    }
+
+    pub(crate) fn output(&mut self, output: &Output) {
+        match output {
+            Output::Publish {
+                event: Event::End { terminal, .. },
+                ..
+            } => self.end(terminal),
+            Output::Claim { ticket, .. }
+                if ticket.order == OrderKind::Claim && ticket.attempt.0 > 1 =>
+            {
+                self.hit(Mark::SecondAttempt);
+            }
+            Output::Respond { answer, .. } => self.answer(answer),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, terminal: &Terminal) {
+        self.hit(match terminal.outcome {
+            Outcome::Completed => Mark::Completed,
+            Outcome::Failed(Failure::Provider { .. }) => Mark::ProviderFailed,
+            Outcome::Failed(Failure::Incomplete) => Mark::Incomplete,
+            Outcome::Failed(Failure::ReplyTooLarge) => Mark::TooLarge,
+            Outcome::TimedOut { limit, .. } => match limit {
+                Limit::Budget => Mark::Budget,
+                Limit::FirstEvent => Mark::FirstEvent,
+                Limit::Idle => Mark::Idle,
+                Limit::Lane => Mark::LaneLimit,
+            },
+            Outcome::Cancelled {
+                provider_started: false,
+                ..
+            } => Mark::CancelledEarly,
+            Outcome::Cancelled {
+                provider_started: true,
+                ..
+            } => Mark::CancelledLate,
+            Outcome::Superseded => return,
+        });
+    }
+
+    fn answer(&mut self, answer: &Answer) {
+        self.hit(match answer {
+            Answer::Final { replay: true, .. } => Mark::DuplicateEnded,
+            Answer::InFlight { .. } => Mark::Joined,
+            Answer::Rejected(why) => match why {
+                Rejection::Conflict => Mark::Conflict,
+                Rejection::QueueFull => Mark::QueueFull,
+                Rejection::Busy => Mark::Busy,
+                Rejection::Storage => Mark::StorageRefused,
+                Rejection::WrongSession => Mark::WrongSession,
+                Rejection::NotOwner => return,
+            },
+            Answer::Wait { result, .. } => match result {
+                WaitResult::Ended { .. } => Mark::WaitEnded,
+                WaitResult::TimedOut { known: Some(true) } => Mark::WaitKnown,
+                WaitResult::TimedOut { known: Some(false) } => Mark::WaitUnknown,
+                WaitResult::TimedOut { known: None } => Mark::WaitUnsure,
+            },
+            Answer::Accepted { .. } | Answer::Aborted { .. } | Answer::Final { .. } => return,
+        });
+    }
+
+    pub(crate) fn wrote(&mut self, wrote: &Wrote) {
+        match wrote {
+            Wrote::Row {
+                kind: RowKind::Interrupted,
+                ..
+            } => self.hit(Mark::Interrupted),
+            Wrote::Saved { .. } => self.hit(Mark::Saved),
+            Wrote::Receipt { terminal, .. } if terminal.outcome == Outcome::Superseded => {
+                self.hit(Mark::Superseded);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What a checker found: a stable code, whom it is about, and when.
+//!
+//! The code is the identity of a failure: two runs failed alike if their codes are the same,
+//! whatever the words say. It keeps its name for ever; a new rule gets a new code.
+
+use std::fmt;
+
+use tidegate_core::{Subject, Time};
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $code:ident = $name:literal, $promises:literal, $sentence:literal;)*) => {
+        /// What was violated. See [`Code::sentence`] for each.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Code {
+            $($(#[$doc])* $code,)*
+        }
+
+        impl Code {
+            /// All codes.
+            pub const ALL: &'static [Self] = &[$(Self::$code,)*];
+
+            /// The stable name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$code => $name,)* }
+            }
+
+            /// The promises that it guards, by id.
+            #[must_use]
+            pub const fn promises(self) -> &'static str {
+                match self { $(Self::$code => $promises,)* }
+            }
+
+            /// What was violated, in one sentence.
+            #[must_use]
+            pub const fn sentence(self) -> &'static str {
+                match self { $(Self::$code => $sentence,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// Two active runs of a session.
+    TwoActive = "two-active", "P01 I14", "a run claimed while another run of its session was at work and within its lane grace";
+    /// More runs at work than the cap.
+    OverCap = "over-cap", "I13", "more runs were at work than the global lane has slots";
+    /// A model call of a run that does not write.
+    CallUnclaimed = "call-unclaimed", "P07 R51", "the model was called for a run whose claim is not durable";
+    /// A model call given twice.
+    CallTwice = "call-twice", "P06 I34 I60", "the same model call was started twice";
+    /// Work waits beside a free slot.
+    IdleLane = "idle-lane", "L3 L8 P04", "an accepted run waited although its session and a global slot were free";
+    /// A run overtook another one.
+    Overtaken = "overtaken", "P05 I15", "a run was admitted or claimed before an earlier message of its session";
+    /// A run ended twice.
+    EndTwice = "end-twice", "P02 I6 I60", "a run published its end twice";
+    /// Something after the end.
+    AfterEnd = "after-end", "P03 I7 I9", "something of a run was published or ordered after its end";
+    /// Work after a stop.
+    AfterStop = "after-stop", "P17 I32 I40", "a run that was stopped called the model";
+    /// An event number is missing or repeated.
+    EventGap = "event-gap", "I8", "an event's number is not the one after its predecessor's";
+    /// Published text has a hole or is not all.
+    TextGap = "text-gap", "I47 L18", "the published text has a hole, overlaps, or is not all of the reply at the end";
+    /// An acknowledgement before its row.
+    AckEarly = "ack-early", "P42", "a message was acknowledged before its row was durable";
+    /// An end before its receipt.
+    EndEarly = "end-early", "P42", "an end was told before its receipt was durable";
+    /// An end that differs from the receipt.
+    EndUntrue = "end-untrue", "P40 I11", "an end was told that is not the one of the receipt";
+    /// An abort named a run that was not stopped.
+    AbortUntrue = "abort-untrue", "P17 P40", "an abort named a run as stopped whose durable end is not a cancelled one";
+    /// A stopped run came back.
+    AbortUndone = "abort-undone", "P17 I40 I60", "a run that an abort named as stopped claimed, called the model or ended again";
+    /// An abort without an answer in time.
+    AbortLate = "abort-late", "P17 L7", "an abort was not answered within the lane grace and the bounds of the store";
+    /// A run that does not end.
+    RunLate = "run-late", "L1", "a run went on beyond its budget, the lane grace and the bounds of the store";
+    /// Times of an end out of order.
+    TimesUntrue = "times-untrue", "I3 I4", "an end has another acceptance time than the row, or its times are out of order";
+    /// Two answers.
+    AnswerTwice = "answer-twice", "P02 I42", "a request got an answer after its last one, or of a wrong kind";
+    /// No answer.
+    Unanswered = "unanswered", "P02 L5", "a request was never answered";
+    /// A wait without an answer in time.
+    WaitLate = "wait-late", "L4 P10", "a wait was not answered within its limit";
+    /// A wait ended before its limit, or said a wrong thing.
+    WaitUntrue = "wait-untrue", "P09 P10 P14", "a wait timed out before its limit, or denied a run that the store holds";
+    /// A wait or a leave changed something.
+    WaitActed = "wait-acted", "P09 I58 R200", "a wait, or a caller that left, changed a run";
+    /// A key accepted twice.
+    AcceptedTwice = "accepted-twice", "P06 I1 I2", "one idempotency key was accepted twice";
+    /// A key with another body accepted.
+    ConflictAccepted = "conflict-accepted", "P06", "a known key with another body was not refused as a conflict";
+    /// A row without the claim.
+    RowUnclaimed = "row-unclaimed", "P07 I20 I21 I60", "a row was written by another run or attempt than the claimed one";
+    /// Two receipts.
+    ReceiptTwice = "receipt-twice", "P02 I11", "a run got a second receipt";
+    /// A refused transaction wrote.
+    RefusedWrote = "refused-wrote", "I22", "a transaction that was refused or fenced wrote a row";
+    /// A transcript's rows are not numbered one after the other.
+    RowNumber = "row-number", "I23", "a transcript row's number is not the one after its predecessor's";
+    /// A save does not grow.
+    SaveShort = "save-short", "I23", "a save names no more of the reply than an earlier one of its attempt";
+    /// An attempt came again.
+    AttemptBack = "attempt-back", "I60 B-121", "a run claimed under the number of an attempt that it had before";
+    /// The message bound twice or never.
+    MessageBound = "message-bound", "P05 I26", "a message was bound to the transcript twice, or ended at the model without being bound";
+    /// An accepted message without an outcome.
+    NoOutcome = "no-outcome", "P05 L1 L3 P23", "an accepted message had no outcome when everything had come to rest or its time was over";
+    /// A silent call that goes on.
+    Silent = "silent", "P12 L6", "a model call was silent beyond its limit and was not cancelled";
+    /// A finished call that stays open.
+    TailLong = "tail-long", "S-08", "a model call stayed open beyond the finish tail";
+    /// A call beyond the budget.
+    OverBudget = "over-budget", "L1 P13", "a model call went on beyond the run's budget";
+    /// A restart gave a run more time than it had left.
+    BudgetGrew = "budget-grew", "I39 B-082", "a run claimed with more budget than earlier lives left it";
+    /// A limit fired too early.
+    LimitEarly = "limit-early", "P11 P14", "a run was ended as silent before its limit had passed";
+    /// Content was not freed.
+    ContentLeak = "content-leak", "P36", "content was never released";
+    /// Content was used after its release.
+    ContentGone = "content-gone", "P36", "content was named that was released or never there";
+    /// Content was freed twice.
+    ReleasedTwice = "released-twice", "P36", "content was released that was released before or never there";
+    /// A name was not freed.
+    NameLeak = "name-leak", "P36", "a run or session was never forgotten";
+    /// A name was freed twice.
+    ForgottenTwice = "forgotten-twice", "P36", "a run or session was forgotten that was not held";
+    /// A deadline of nobody.
+    DeadlineOrphan = "deadline-orphan", "I59", "a drain named a deadline whose owner does not have it any more";
+    /// Time passes without progress.
+    Spin = "spin", "L8", "a deadline stayed due although ticks came, or the run did not come to rest";
+    /// An invariant of the core.
+    Halt = "halt", "I13 I14 I59", "the core found one of its own invariants broken";
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One violation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// What was violated: the failure's identity.
+    pub code: Code,
+    /// Of whom.
+    pub entity: Subject,
+    /// Simulated monotonic time.
+    pub at: Time,
+    /// The index of the input during or after which it showed, from 1.
+    pub input: u64,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            code,
+            entity,
+            at,
+            input,
+        } = self;
+        write!(f, "{code}: {} (", code.sentence())?;
+        match entity {
+            Subject::Session(id) => write!(f, "session {id}")?,
+            Subject::Run(id) => write!(f, "run {id}")?,
+            Subject::Request(id) => write!(f, "request {id}")?,
+        }
+        write!(
+            f,
+            ", at {} ms, input {input}; guards {})",
+            at.0,
+            code.promises()
+        )
+    }
+}

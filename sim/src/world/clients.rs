@@ -1,0 +1,247 @@
+//! The modelled clients: what they send, repeat, wait for, stop and give up.
+//!
+//! Owns what clients know: their messages, which of them are unanswered, which waits are
+//! open. Names of runs and requests come from (session, message, how-manyth request), never
+//! from a counter that all share, so that leaving a message out renames no other.
+
+use std::collections::BTreeMap;
+
+use tidegate_core::{
+    Answer, Budget, Fingerprint, Input, Rejection, RequestId, RunId, SessionId, Submit,
+};
+
+use crate::choices::Choices;
+use crate::world::swarm::{ACTS, Act, Swarm};
+
+/// High bits of request names that belong to no message.
+const ASIDE: u128 = 1 << 96;
+/// High bits of runs that nobody ever submits.
+const UNKNOWN: u128 = 1 << 97;
+
+#[derive(Clone, Debug)]
+struct Message {
+    session: SessionId,
+    run: RunId,
+    budget: Option<Budget>,
+    requests: u32,
+    /// Whether the client knows its end, or gave it up.
+    settled: bool,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    messages: Vec<Message>,
+    by_run: BTreeMap<RunId, usize>,
+    per_session: BTreeMap<SessionId, u32>,
+    /// Requests of the current life that may still be answered, by the message's index.
+    open: BTreeMap<RequestId, usize>,
+    waits: Vec<RequestId>,
+    asides: u32,
+}
+
+/// The session of an index.
+pub(crate) const fn session(index: u64) -> SessionId {
+    SessionId::from_u128(index as u128 + 1)
+}
+
+impl Clients {
+    /// How many messages there were.
+    pub(crate) fn messages(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// How many messages have no known end.
+    pub(crate) fn unsettled(&self) -> usize {
+        self.messages.iter().filter(|m| !m.settled).count()
+    }
+
+    /// Draws an act and gives its inputs.
+    pub(crate) fn act(
+        &mut self,
+        choices: &mut dyn Choices,
+        swarm: &Swarm,
+        inputs: &mut Vec<Input>,
+    ) {
+        choices.begin("act");
+        let act = ACTS[choices.weighted(&swarm.acts, "act")];
+        let target = self.target(choices);
+        match (act, target) {
+            (Act::Submit, _) | (_, None) => {
+                let session = session(choices.pick(swarm.sessions, "session"));
+                inputs.push(self.submit(choices, swarm, session));
+            }
+            (Act::Burst, _) => {
+                let session = session(choices.pick(swarm.sessions, "session"));
+                for _ in 0..choices.between(2, 4, "burst") {
+                    inputs.push(self.submit(choices, swarm, session));
+                }
+            }
+            (Act::Repeat, Some(target)) => inputs.push(self.repeat(target, 0)),
+            (Act::RepeatOther, Some(target)) => inputs.push(self.repeat(target, 1)),
+            (Act::Wait, Some(target)) => {
+                let run = self.messages[target].run;
+                inputs.push(self.wait(choices, run));
+            }
+            (Act::WaitUnknown, _) => {
+                let run = RunId::from_u128(UNKNOWN | u128::from(self.asides));
+                inputs.push(self.wait(choices, run));
+            }
+            (Act::AbortRun | Act::AbortSession | Act::AbortWrong, Some(target)) => {
+                inputs.push(self.abort(act, target));
+            }
+            (Act::Leave, _) => inputs.extend(self.leave(choices)),
+        }
+        choices.end();
+    }
+
+    /// An earlier message, mostly a late one.
+    fn target(&self, choices: &mut dyn Choices) -> Option<usize> {
+        let all = self.messages.len() as u64;
+        let reach = if choices.chance(1, 4, "old") {
+            all
+        } else {
+            all.min(4)
+        };
+        let back = usize::try_from(choices.pick(reach, "target")).ok()?;
+        self.messages.len().checked_sub(back + 1)
+    }
+
+    /// A new message.
+    pub(crate) fn submit(
+        &mut self,
+        choices: &mut dyn Choices,
+        swarm: &Swarm,
+        session: SessionId,
+    ) -> Input {
+        let number = self.per_session.entry(session).or_insert(0);
+        *number += 1;
+        let run = RunId::from_u128(u128::from_be_bytes(session.0) << 32 | u128::from(*number));
+        let own = swarm.own_budget > 0 && choices.chance(1, swarm.own_budget, "own budget");
+        let budget = own.then(|| match choices.pick(3, "budget") {
+            0 => Budget::Limited(100_000),
+            1 => Budget::Limited(10_000),
+            _ => Budget::Unlimited,
+        });
+        self.by_run.insert(run, self.messages.len());
+        self.messages.push(Message {
+            session,
+            run,
+            budget,
+            requests: 0,
+            settled: false,
+        });
+        self.repeat(self.messages.len() - 1, 0)
+    }
+
+    /// A request for a message; with another `body` it is not the same message.
+    fn repeat(&mut self, index: usize, body: u128) -> Input {
+        let message = &mut self.messages[index];
+        message.requests += 1;
+        let name = u128::from_be_bytes(message.run.0);
+        let request = RequestId::from_u128(name << 16 | u128::from(message.requests));
+        let submit = Submit {
+            request,
+            session: message.session,
+            run: message.run,
+            body: Fingerprint::from_u128(name << 1 | body),
+            budget: message.budget,
+        };
+        if body == 0 {
+            self.open.insert(request, index);
+        }
+        Input::Submit(submit)
+    }
+
+    /// A message again, if its client still wants it.
+    pub(crate) fn retry(&mut self, run: RunId) -> Option<Input> {
+        let index = *self.by_run.get(&run)?;
+        (!self.messages[index].settled).then(|| self.repeat(index, 0))
+    }
+
+    fn aside(&mut self) -> RequestId {
+        self.asides += 1;
+        RequestId::from_u128(ASIDE | u128::from(self.asides))
+    }
+
+    fn wait(&mut self, choices: &mut dyn Choices, run: RunId) -> Input {
+        let request = self.aside();
+        self.waits.push(request);
+        let timeout_ms = match choices.pick(4, "timeout") {
+            0 => None,
+            1 => Some(0),
+            2 => Some(choices.pick(3_000, "timeout")),
+            _ => Some(choices.pick(120_000, "timeout")),
+        };
+        Input::Wait {
+            request,
+            run,
+            timeout_ms,
+        }
+    }
+
+    fn abort(&mut self, act: Act, target: usize) -> Input {
+        let request = self.aside();
+        let Message { session, run, .. } = self.messages[target];
+        match act {
+            Act::AbortSession => Input::Abort {
+                request,
+                session,
+                run: None,
+            },
+            Act::AbortWrong => {
+                let other = SessionId::from_u128(u128::from_be_bytes(session.0) ^ 1);
+                Input::Abort {
+                    request,
+                    session: other,
+                    run: Some(run),
+                }
+            }
+            _ => Input::Abort {
+                request,
+                session,
+                run: Some(run),
+            },
+        }
+    }
+
+    fn leave(&mut self, choices: &mut dyn Choices) -> Option<Input> {
+        if choices.chance(1, 2, "leave wait") {
+            return self.waits.pop().map(|request| Input::Leave { request });
+        }
+        let (&request, _) = self.open.last_key_value()?;
+        self.open.remove(&request);
+        Some(Input::Leave { request })
+    }
+
+    /// An answer came. Gives the run if its client will try again.
+    pub(crate) fn answered(&mut self, request: RequestId, answer: &Answer) -> Option<RunId> {
+        let index = *self.open.get(&request)?;
+        let message = &mut self.messages[index];
+        match answer {
+            Answer::Final { .. } => message.settled = true,
+            Answer::Rejected(Rejection::Storage | Rejection::Busy | Rejection::QueueFull) => {
+                self.open.remove(&request);
+                if message.requests < 4 {
+                    return Some(message.run);
+                }
+                message.settled = true;
+            }
+            _ => return None,
+        }
+        self.open.remove(&request);
+        None
+    }
+
+    /// The process is gone, and all connections with it. Gives the messages whose end their
+    /// clients do not know.
+    pub(crate) fn crashed(&mut self) -> Vec<RunId> {
+        self.waits.clear();
+        let mut lost: Vec<usize> = std::mem::take(&mut self.open).into_values().collect();
+        lost.sort_unstable();
+        lost.dedup();
+        lost.into_iter()
+            .map(|index| self.messages[index].run)
+            .collect()
+    }
+}

@@ -1,0 +1,203 @@
+//! The process and its clocks: kills, restarts, freezes, and the end of faults.
+//!
+//! A kill strikes between two outputs of a drain. What the store had not carried out is lost,
+//! and so is every report on its way. A restart tells the new core of each session with open
+//! work before any client gets a word in.
+
+use tidegate_core::{Budget, Input, RequestId, SessionId};
+
+use super::clients::session;
+use super::queue::{Event, Refusing};
+use super::{Phase, World, moment};
+use crate::check::silence::allowed;
+use crate::check::{Check, Rest};
+use crate::violation::Code;
+
+/// Length of the working phase (the standard run).
+const WORK_MS: u64 = 600_000;
+/// Least messages of the standard run.
+const WORK_MESSAGES: usize = 20;
+/// Least inputs of the standard run.
+const WORK_INPUTS: u64 = 300;
+/// The working phase ends then, whatever it reached.
+const WORK_MOST_MS: u64 = 6 * WORK_MS;
+/// High bits of the names of resume requests.
+const RESUME: u128 = 1 << 98;
+
+impl World<'_> {
+    /// Puts the drawn faults into the queue.
+    pub(super) fn plan_faults(&mut self) {
+        self.choices.begin("faults");
+        self.queue.put(0, 0, Event::Client);
+        self.queue.put(WORK_MS, 0, Event::Heal);
+        for _ in 0..self.swarm.refusals {
+            let at = self.choices.pick(WORK_MS, "refusal at");
+            let ms = self.choices.pick(self.swarm.refusal_ms, "refusal for");
+            let what = match self.choices.chance(1, 2, "refusal of ends") {
+                true => Refusing::Ends,
+                false => Refusing::Anything,
+            };
+            self.queue.put(at, 0, Event::Refusing(what));
+            self.queue
+                .put(at + ms, 0, Event::Refusing(Refusing::Nothing));
+        }
+        for _ in 0..self.swarm.freezes {
+            let at = self.choices.pick(WORK_MS, "freeze at");
+            let ms = self.choices.pick(self.swarm.freeze_ms, "freeze for");
+            self.queue.put(at, 0, Event::Freeze(ms));
+        }
+        for _ in 0..self.swarm.wall_jumps {
+            let at = self.choices.pick(WORK_MS, "wall jump at");
+            let ms = self.choices.pick(7_200_000, "wall jump by").cast_signed();
+            self.queue.put(at, 0, Event::WallJump(ms - 3_600_000));
+        }
+        self.plan_kill();
+        self.choices.end();
+    }
+
+    /// The next kill comes after so many inputs: near to what happens, wherever in time that is.
+    fn plan_kill(&mut self) {
+        self.kill_in = match self.kills_left {
+            0 => None,
+            _ => Some(self.choices.between(5, 250, "kill after")),
+        };
+    }
+
+    /// Whether the process dies at this input.
+    pub(super) fn dies(&mut self) -> bool {
+        let Some(left) = &mut self.kill_in else {
+            return false;
+        };
+        *left = left.saturating_sub(1);
+        *left == 0
+    }
+
+    pub(super) fn fault(&mut self, fault: &Event) {
+        if self.phase != Phase::Work && !matches!(fault, Event::Start) {
+            return;
+        }
+        match *fault {
+            Event::Refusing(what) => self.refusing = what,
+            Event::Start => self.start(),
+            Event::Freeze(ms) => {
+                self.now += ms;
+                self.checks.froze(ms);
+            }
+            Event::WallJump(ms) => self.wall_shift += ms,
+            _ => {}
+        }
+    }
+
+    pub(super) fn die(&mut self) {
+        if !self.up {
+            return;
+        }
+        self.up = false;
+        self.wake = None;
+        self.kill_in = None;
+        self.kills_left = self.kills_left.saturating_sub(1);
+        self.store.crash(self.swarm.power);
+        self.provider.crash();
+        self.checks.died();
+        self.marks.died();
+        for run in self.clients.crashed() {
+            if self.choices.chance(2, 3, "ask again") {
+                let ms = self.choices.between(100, 60_000, "retry");
+                self.after(ms, Event::Retry(run));
+            }
+        }
+        let ms = self.choices.pick(self.swarm.down_ms, "down");
+        self.after(ms, Event::Start);
+    }
+
+    fn start(&mut self) {
+        if self.up {
+            return;
+        }
+        self.life += 1;
+        self.up = true;
+        self.reported.clear();
+        self.system.restart(self.swarm.config.clone());
+        self.plan_kill();
+        for session in self.store.open_sessions() {
+            let name = u128::from_be_bytes(session.0) << 32 | u128::from(self.life);
+            let request = RequestId::from_u128(RESUME | name);
+            self.feed(Input::Resume { request, session });
+        }
+    }
+
+    /// Faults stop for all but the victims. Most sessions get one more message,
+    /// which shows that their lanes move; the others show that nothing waits for a push.
+    pub(super) fn heal(&mut self) {
+        let short = self.clients.messages() < WORK_MESSAGES || self.inputs < WORK_INPUTS;
+        if short && self.now < WORK_MOST_MS {
+            return self.after(20_000, Event::Heal);
+        }
+        self.kills_left = 0;
+        self.kill_in = None;
+        self.refusing = Refusing::Nothing;
+        self.start();
+        let mut sessions: Vec<SessionId> = (0..self.swarm.sessions).map(session).collect();
+        for _ in 0..self.swarm.victims {
+            let at = self.choices.pick(sessions.len() as u64, "victim");
+            if let Ok(at) = usize::try_from(at) {
+                self.victims.push(sessions.remove(at));
+            }
+        }
+        for call in self.provider.heal(self.victims.clone()) {
+            self.next_fact(call);
+        }
+        for index in 0..self.swarm.sessions {
+            if !self.choices.chance(2, 3, "one more") {
+                continue;
+            }
+            let input = self
+                .clients
+                .submit(self.choices, &self.swarm, session(index));
+            self.send(input);
+        }
+        let deadline = self.now.saturating_add(self.liveness_bound());
+        self.phase = Phase::Healed { deadline };
+    }
+
+    /// How long after the heal every message must have its outcome: as if all runs that are
+    /// open went one after the other, each taking all that the configured limits allow.
+    fn liveness_bound(&self) -> u64 {
+        let config = &self.swarm.config;
+        let owns = [
+            None,
+            Some(Budget::Limited(100_000)),
+            Some(Budget::Unlimited),
+        ];
+        let silent = owns
+            .into_iter()
+            .map(|own| {
+                let limits = allowed(config, own);
+                limits.first_ms + limits.idle_ms.unwrap_or(0)
+            })
+            .max()
+            .unwrap_or(0);
+        let store = 8 * (self.swarm.commit_ms + self.swarm.report_ms + config.store_retry_max_ms);
+        let each = silent + self.provider.longest_ms + 2 * config.lane_grace_ms + store;
+        let runs =
+            self.clients.unsettled() as u64 + self.store.open_runs() + 2 * self.swarm.sessions;
+        // Clients try up to 60 s after they lost their answer; waits last up to 120 s.
+        runs.saturating_mul(each).saturating_add(200_000)
+    }
+
+    /// The last word of the checkers.
+    pub(super) fn rest(&mut self, quiet: bool) {
+        let victims = std::mem::take(&mut self.victims);
+        self.checks.rest(
+            &mut moment!(self),
+            Rest {
+                quiet,
+                victims: &victims,
+            },
+        );
+        if let Err(halt) = self.system.check() {
+            self.found(Code::Halt, halt.entity);
+        }
+        self.victims = victims;
+    }
+}

@@ -1,0 +1,311 @@
+//! The modelled provider: answers, stalls, drips, breaks, and cancels that it ignores.
+//!
+//! Owns what a call will still say. A call's script is drawn when it goes out and replaced
+//! when it is cancelled; each fact is put into the queue when the one before it has gone in,
+//! so that a stream keeps its order whatever is drawn for an instant.
+
+use tidegate_core::{Marker, ModelEnd, ModelFact, ProviderError, SessionId, Ticket};
+
+use crate::choices::Choices;
+use crate::world::swarm::{CANCELS, OnCancel, SCRIPTS, Script, Swarm};
+
+/// A fact that a call will report, so long after the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Beat {
+    after_ms: u64,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Alive,
+    Structure,
+    Reasoning,
+    Text(u64),
+    Finished,
+    End(ModelEnd),
+}
+
+/// How long a model may be silent, as the world's provider knows it: what its stalls are
+/// measured by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    pub(crate) first_ms: u64,
+    /// `None`: no limit.
+    pub(crate) idle_ms: Option<u64>,
+}
+
+/// A model call.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) ticket: Ticket,
+    pub(crate) session: SessionId,
+    /// The script's version: facts of an older one are void.
+    pub(crate) version: u32,
+    /// Whether its end was reported.
+    pub(crate) over: bool,
+    /// Whether nothing but a limit ends it.
+    pub(crate) unbounded: bool,
+    sent: u64,
+    /// What is left of the script, last first.
+    beats: Vec<Beat>,
+}
+
+impl Call {
+    /// When the next fact is due after now; `None` if the call is silent from here on.
+    pub(crate) fn next_in(&self) -> Option<u64> {
+        if self.over {
+            return None;
+        }
+        self.beats.last().map(|beat| beat.after_ms)
+    }
+
+    /// The fact that is due.
+    pub(crate) fn take(&mut self) -> Option<ModelFact> {
+        let beat = self.beats.pop()?;
+        Some(match beat.what {
+            What::Alive => ModelFact::Alive,
+            What::Structure => ModelFact::Structure,
+            What::Reasoning => ModelFact::Reasoning,
+            What::Text(bytes) => {
+                self.sent += bytes;
+                ModelFact::Text { to: self.sent }
+            }
+            What::Finished => ModelFact::Finished,
+            What::End(end) => {
+                self.over = true;
+                ModelFact::Ended(end)
+            }
+        })
+    }
+
+    fn replace(&mut self, mut beats: Vec<Beat>) {
+        beats.reverse();
+        self.beats = beats;
+        self.version += 1;
+    }
+}
+
+const BROKEN: ModelEnd = ModelEnd::Failed(ProviderError {
+    status: None,
+    marker: Marker::Transport,
+    detail: false,
+});
+
+/// All calls of one life of the process.
+#[derive(Debug, Default)]
+pub(crate) struct Provider {
+    pub(crate) calls: Vec<Call>,
+    /// From the heal on: who stays silent. Everybody else is answered.
+    healed: Option<Vec<SessionId>>,
+    /// The longest script so far, in milliseconds.
+    pub(crate) longest_ms: u64,
+}
+
+impl Provider {
+    /// A call goes out. Gives its index.
+    pub(crate) fn start(
+        &mut self,
+        choices: &mut dyn Choices,
+        swarm: &Swarm,
+        ticket: Ticket,
+        session: SessionId,
+        patience: Patience,
+    ) -> usize {
+        choices.begin("call");
+        let script = match &self.healed {
+            Some(victims) if victims.contains(&session) => Script::SilentFirst,
+            Some(_) => Script::Answer,
+            None => SCRIPTS[choices.weighted(&swarm.scripts, "script")],
+        };
+        let mut beats = draw(choices, swarm, script, patience);
+        choices.end();
+        self.longest_ms = self.longest_ms.max(beats.iter().map(|b| b.after_ms).sum());
+        beats.reverse();
+        self.calls.push(Call {
+            ticket,
+            session,
+            version: 0,
+            over: false,
+            unbounded: patience.idle_ms.is_none(),
+            sent: 0,
+            beats,
+        });
+        self.calls.len() - 1
+    }
+
+    /// A call is to stop. Gives its index, if it is known and not over.
+    pub(crate) fn cancel(
+        &mut self,
+        choices: &mut dyn Choices,
+        swarm: &Swarm,
+        ticket: Ticket,
+    ) -> Option<usize> {
+        let index = self
+            .calls
+            .iter()
+            .rposition(|call| call.ticket == ticket && !call.over)?;
+        let way = match &self.healed {
+            Some(victims) if victims.contains(&self.calls[index].session) => OnCancel::Never,
+            Some(_) => OnCancel::Prompt,
+            None => CANCELS[choices.weighted(&swarm.cancels, "on cancel")],
+        };
+        let end = |after_ms, end| Beat {
+            after_ms,
+            what: What::End(end),
+        };
+        let late = swarm.config.lane_grace_ms;
+        let beats = match way {
+            OnCancel::Prompt => vec![end(choices.pick(20, "cancel"), ModelEnd::Cancelled)],
+            OnCancel::LateEnd => vec![end(choices.pick(2 * late, "cancel"), ModelEnd::Completed)],
+            OnCancel::LateText => vec![
+                Beat {
+                    after_ms: choices.pick(late, "late text"),
+                    what: What::Text(40),
+                },
+                Beat {
+                    after_ms: choices.pick(late, "late text"),
+                    what: What::Text(40),
+                },
+                end(choices.pick(late, "cancel"), ModelEnd::Cancelled),
+            ],
+            OnCancel::Never => Vec::new(),
+        };
+        self.calls[index].replace(beats);
+        Some(index)
+    }
+
+    /// Faults stop: calls that only a missing limit keeps open break, the others go on as
+    /// drawn. Gives the calls that break.
+    pub(crate) fn heal(&mut self, victims: Vec<SessionId>) -> Vec<usize> {
+        self.healed = Some(victims);
+        let mut broken = Vec::new();
+        for (index, call) in self.calls.iter_mut().enumerate() {
+            if call.unbounded && !call.over {
+                call.replace(vec![Beat {
+                    after_ms: 0,
+                    what: What::End(BROKEN),
+                }]);
+                broken.push(index);
+            }
+        }
+        broken
+    }
+
+    /// The process is gone, its calls with it.
+    pub(crate) fn crash(&mut self) {
+        for call in &mut self.calls {
+            call.over = true;
+            call.version += 1;
+        }
+    }
+}
+
+const fn beat(after_ms: u64, what: What) -> Beat {
+    Beat { after_ms, what }
+}
+
+const DONE: What = What::End(ModelEnd::Completed);
+
+fn draw(choices: &mut dyn Choices, swarm: &Swarm, script: Script, patience: Patience) -> Vec<Beat> {
+    let idle = patience.idle_ms.unwrap_or(60_000);
+    let mut beats = Vec::new();
+    match script {
+        Script::SilentFirst => return beats,
+        Script::Drip => return drip(choices, patience.first_ms, idle),
+        Script::AliveOnly => {
+            for _ in 0..choices.between(1, 20, "pings") {
+                beats.push(beat(choices.between(500, 15_000, "ping gap"), What::Alive));
+            }
+            return beats;
+        }
+        Script::Error | Script::Refused => {
+            let end = What::End(ModelEnd::Failed(error(choices, script)));
+            return vec![beat(choices.pick(2_000, "end"), end)];
+        }
+        Script::Flood => {
+            for _ in 0..choices.between(2, 30, "flood") {
+                beats.push(beat(choices.pick(3, "flood gap"), What::Text(300)));
+            }
+        }
+        Script::Reasoning => {
+            for _ in 0..choices.between(1, 6, "reasoning") {
+                let gap = choices.pick(idle.min(4_000), "reasoning gap");
+                beats.push(beat(gap, What::Reasoning));
+            }
+            text(choices, swarm, &mut beats);
+        }
+        Script::FinishedOpen => {
+            text(choices, swarm, &mut beats);
+            beats.push(beat(choices.pick(50, "finish"), What::Finished));
+            return beats;
+        }
+        _ => text(choices, swarm, &mut beats),
+    }
+    let stall = match script {
+        Script::SilentLater => return beats,
+        Script::StallUnder => idle.saturating_sub(1),
+        Script::StallExact => idle,
+        Script::StallOver => idle + 1,
+        Script::Reset | Script::Incomplete => {
+            let broken = match script {
+                Script::Reset => BROKEN,
+                _ => ModelEnd::Incomplete,
+            };
+            beats.push(beat(choices.pick(50, "end"), What::End(broken)));
+            return beats;
+        }
+        _ => {
+            beats.push(beat(choices.pick(20, "end"), DONE));
+            return beats;
+        }
+    };
+    beats.extend([beat(stall, What::Text(5)), beat(stall, DONE)]);
+    beats
+}
+
+/// Just enough progress to stay alive, for a while.
+fn drip(choices: &mut dyn Choices, first_ms: u64, idle: u64) -> Vec<Beat> {
+    let mut beats = vec![beat(choices.pick(first_ms, "first"), What::Structure)];
+    for _ in 0..choices.between(2, 5, "drips") {
+        beats.push(beat(choices.pick(idle, "drip gap"), What::Text(3)));
+    }
+    beats.push(beat(choices.pick(idle, "end"), DONE));
+    beats
+}
+
+fn text(choices: &mut dyn Choices, swarm: &Swarm, beats: &mut Vec<Beat>) {
+    let after_ms = choices.pick(1_500, "first text");
+    beats.push(Beat {
+        after_ms,
+        what: What::Structure,
+    });
+    for _ in 0..choices.between(1, swarm.chunks, "chunks") {
+        let after_ms = choices.pick(swarm.chunk_gap_ms, "chunk gap");
+        let what = match choices.pick(12, "chunk") {
+            11 => What::Alive,
+            _ => What::Text(choices.between(1, 40, "bytes")),
+        };
+        beats.push(Beat { after_ms, what });
+    }
+}
+
+fn error(choices: &mut dyn Choices, script: Script) -> ProviderError {
+    let (status, marker) = match script {
+        Script::Refused => (None, Marker::Connect),
+        _ => match choices.pick(6, "status") {
+            0 => (Some(500), Marker::None),
+            1 => (Some(429), Marker::RateLimit),
+            2 => (Some(529), Marker::Overloaded),
+            3 => (Some(401), Marker::Auth),
+            4 => (Some(400), Marker::ContextOverflow),
+            _ => (Some(200), Marker::NotAStream),
+        },
+    };
+    let detail = choices.chance(1, 2, "detail");
+    ProviderError {
+        status,
+        marker,
+        detail,
+    }
+}

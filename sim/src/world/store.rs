@@ -1,0 +1,414 @@
+//! The modelled store: durable truth under the rules that the real one keeps.
+//!
+//! Owns rows, claims and receipts, and what a kill or a loss of power leaves of them. It
+//! carries orders out in the order in which they were given, each as a transaction; it draws
+//! nothing and knows no time. Whatever a transaction wrote is noted as a [`Wrote`], so that
+//! checkers judge what happened and not what was meant.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use tidegate_core::{
+    Accept, AcceptReport, Attempt, Budget, Claim, ClaimOrder, ClaimReport, Epoch, Fence,
+    Fingerprint, Generation, Input, LoadReport, LookupReport, OpenRun, Outcome, Output, Reply,
+    RunId, SessionId, SettleReport, StoreError, Terminal, Ticket, Wall,
+};
+
+/// The only lease that this store gives.
+const EPOCH: Epoch = Epoch(1);
+
+/// What a transcript row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowKind {
+    /// The user's message, bound to the transcript.
+    Message,
+    /// The assistant's text, whole or partial.
+    Reply,
+    /// What an earlier attempt left.
+    Interrupted,
+}
+
+/// What a transaction wrote.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wrote {
+    /// An inbox row.
+    Inbox { session: SessionId, run: RunId },
+    /// A claim: this attempt writes from now on.
+    Claim { fence: Fence },
+    /// A transcript row of `run`, under `fence`; its number in the transcript, from 1.
+    Row {
+        run: RunId,
+        kind: RowKind,
+        fence: Fence,
+        number: u64,
+    },
+    /// Streamed text.
+    Saved { fence: Fence },
+    /// A receipt; `by` is the run whose fence wrote it.
+    Receipt { terminal: Terminal, by: Fence },
+}
+
+/// A run as the store holds it.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredRun {
+    pub(crate) session: SessionId,
+    pub(crate) body: Fingerprint,
+    pub(crate) budget: Option<Budget>,
+    pub(crate) accepted_at: Wall,
+    /// The last attempt that claimed; 0 if none.
+    pub(crate) attempt: Attempt,
+    left_ms: Option<u64>,
+    claimed_at: Wall,
+    seen_at: Wall,
+    bound: bool,
+    /// Text saved by the current attempt, in bytes.
+    saved: u64,
+    pub(crate) terminal: Option<Terminal>,
+}
+
+impl StoredRun {
+    /// Budget time that earlier attempts left over, if it is limited and had begun to run.
+    pub(crate) fn left_ms(&self) -> Option<u64> {
+        let used = self.seen_at.0.saturating_sub(self.claimed_at.0);
+        self.left_ms.map(|left| left.saturating_sub(used))
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct StoredSession {
+    writer: Option<(RunId, Attempt)>,
+    inbox: Vec<RunId>,
+    /// Rows of the transcript.
+    rows: u64,
+}
+
+/// The store. See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    sessions: BTreeMap<SessionId, StoredSession>,
+    runs: BTreeMap<RunId, StoredRun>,
+    /// Orders that were not carried out yet.
+    pub(crate) queue: VecDeque<Output>,
+    /// Whether a batch is under way.
+    pub(crate) busy: bool,
+    /// Saves since the last sync: the run, and what it had before.
+    unsynced: Vec<(RunId, u64, Wall)>,
+    /// What transactions wrote since it was last asked.
+    pub(crate) wrote: Vec<Wrote>,
+}
+
+impl Store {
+    /// What is known of a run.
+    pub(crate) fn run(&self, run: RunId) -> Option<&StoredRun> {
+        self.runs.get(&run)
+    }
+
+    /// How many accepted runs have not ended.
+    pub(crate) fn open_runs(&self) -> u64 {
+        self.runs
+            .values()
+            .filter(|run| run.terminal.is_none())
+            .count() as u64
+    }
+
+    /// The writer of a session.
+    pub(crate) fn writer(&self, session: SessionId) -> Option<(RunId, Attempt)> {
+        self.sessions.get(&session).and_then(|s| s.writer)
+    }
+
+    /// Sessions with accepted runs that have not ended.
+    pub(crate) fn open_sessions(&self) -> Vec<SessionId> {
+        self.sessions
+            .iter()
+            .filter(|(_, session)| {
+                let open = |run| self.runs.get(run).is_some_and(|r| r.terminal.is_none());
+                session.inbox.iter().any(open)
+            })
+            .map(|(&id, _)| id)
+            .collect()
+    }
+
+    /// The process is gone: what was not carried out is lost; after a loss of power, unsynced
+    /// saves as well.
+    pub(crate) fn crash(&mut self, power: bool) {
+        self.queue.clear();
+        self.busy = false;
+        if power {
+            while let Some((run, saved, seen_at)) = self.unsynced.pop() {
+                if let Some(run) = self.runs.get_mut(&run) {
+                    run.saved = saved;
+                    run.seen_at = seen_at;
+                }
+            }
+        }
+    }
+
+    /// Carries one order out and gives the report, if it has one. With `refusal` nothing is
+    /// written.
+    pub(crate) fn carry_out(
+        &mut self,
+        order: &Output,
+        refusal: Option<StoreError>,
+    ) -> Option<Input> {
+        match order {
+            Output::Load { ticket, session } => {
+                let report = match refusal {
+                    Some(error) => LoadReport::Refused(error),
+                    None => self.load(*session),
+                };
+                Some(Input::Loaded {
+                    ticket: *ticket,
+                    report,
+                })
+            }
+            Output::Accept { ticket, accept } => {
+                let report = match refusal {
+                    Some(error) => AcceptReport::Refused(error),
+                    None => self.accept(accept),
+                };
+                Some(Input::Accepted {
+                    ticket: *ticket,
+                    report,
+                })
+            }
+            Output::Claim {
+                ticket,
+                fence,
+                claim,
+                ..
+            } => {
+                let report = match refusal {
+                    Some(error) => ClaimReport::Refused(error),
+                    None => self
+                        .claim(*fence, *claim)
+                        .map_or(ClaimReport::Fenced, ClaimReport::Committed),
+                };
+                Some(Input::Claimed {
+                    ticket: *ticket,
+                    report,
+                })
+            }
+            Output::Save { fence, to, at, .. } => {
+                if refusal.is_none() {
+                    self.save(*fence, *to, *at);
+                }
+                None
+            }
+            Output::Settle {
+                ticket,
+                fence,
+                terminal,
+                ..
+            } => {
+                let report = match refusal {
+                    Some(error) => SettleReport::Refused(error),
+                    None => self.settle(*fence, *terminal),
+                };
+                Some(Input::Settled {
+                    ticket: *ticket,
+                    report,
+                })
+            }
+            Output::Lookup { ticket, run } => Some(self.lookup(*ticket, *run, refusal)),
+            _ => None,
+        }
+    }
+
+    fn load(&self, id: SessionId) -> LoadReport {
+        let inbox = self.sessions.get(&id).map(|s| s.inbox.as_slice());
+        let open = inbox
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|&run| self.runs.get(&run).map(|row| (run, row)))
+            .filter(|(_, row)| row.terminal.is_none())
+            .map(|(run, row)| OpenRun {
+                run,
+                body: row.body,
+                budget: row.budget,
+                left_ms: row.left_ms(),
+                accepted_at: row.accepted_at,
+                attempt: row.attempt,
+            })
+            .collect();
+        LoadReport::Loaded {
+            epoch: EPOCH,
+            generation: Generation(1),
+            open,
+        }
+    }
+
+    fn accept(&mut self, accept: &Accept) -> AcceptReport {
+        if let Some(known) = self.runs.get(&accept.run) {
+            return if known.body == accept.body && known.session == accept.session {
+                AcceptReport::Duplicate {
+                    terminal: known.terminal,
+                }
+            } else {
+                AcceptReport::Conflict
+            };
+        }
+        self.unsynced.clear();
+        self.runs.insert(
+            accept.run,
+            StoredRun {
+                session: accept.session,
+                body: accept.body,
+                budget: accept.budget,
+                accepted_at: accept.at,
+                attempt: Attempt(0),
+                left_ms: None,
+                claimed_at: Wall(0),
+                seen_at: Wall(0),
+                bound: false,
+                saved: 0,
+                terminal: None,
+            },
+        );
+        self.sessions
+            .entry(accept.session)
+            .or_default()
+            .inbox
+            .push(accept.run);
+        self.wrote.push(Wrote::Inbox {
+            session: accept.session,
+            run: accept.run,
+        });
+        let claim = accept.claim.and_then(|claim| {
+            let fence = Fence {
+                session: accept.session,
+                generation: accept.generation,
+                run: accept.run,
+                attempt: claim.attempt,
+            };
+            self.claim(fence, claim)
+        });
+        AcceptReport::Committed { claim }
+    }
+
+    /// `None` if the fence does not hold.
+    fn claim(&mut self, fence: Fence, claim: ClaimOrder) -> Option<Claim> {
+        let row = self.runs.get(&fence.run)?;
+        let holds = fence.generation == Generation(1)
+            && row.session == fence.session
+            && row.terminal.is_none()
+            && row.attempt < fence.attempt;
+        if !holds {
+            return None;
+        }
+        self.unsynced.clear();
+        let superseded = self
+            .writer(fence.session)
+            .filter(|&(writer, _)| writer != fence.run)
+            .and_then(|(writer, _)| self.supersede(writer, fence, claim.at));
+        self.wrote.push(Wrote::Claim { fence });
+        let (mut bind, mut interrupt) = (false, false);
+        if let Some(row) = self.runs.get_mut(&fence.run) {
+            bind = !std::mem::replace(&mut row.bound, true);
+            interrupt = std::mem::take(&mut row.saved) > 0;
+            row.attempt = fence.attempt;
+            row.left_ms = claim.left_ms;
+            row.claimed_at = claim.at;
+            row.seen_at = claim.at;
+        }
+        if let Some(session) = self.sessions.get_mut(&fence.session) {
+            session.writer = Some((fence.run, fence.attempt));
+        }
+        if bind {
+            self.write_row(fence.run, RowKind::Message, fence);
+        }
+        if interrupt {
+            self.write_row(fence.run, RowKind::Interrupted, fence);
+        }
+        Some(Claim { superseded })
+    }
+
+    fn write_row(&mut self, run: RunId, kind: RowKind, fence: Fence) {
+        let session = self.sessions.entry(fence.session).or_default();
+        session.rows += 1;
+        self.wrote.push(Wrote::Row {
+            run,
+            kind,
+            fence,
+            number: session.rows,
+        });
+    }
+
+    /// Records a previous writer that has not ended as superseded.
+    fn supersede(&mut self, writer: RunId, by: Fence, at: Wall) -> Option<Terminal> {
+        let row = self.runs.get_mut(&writer)?;
+        if row.terminal.is_some() {
+            return None;
+        }
+        let terminal = Terminal {
+            run: writer,
+            session: row.session,
+            outcome: Outcome::Superseded,
+            accepted_at: row.accepted_at,
+            started_at: Some(row.claimed_at.max(row.accepted_at)),
+            ended_at: at.max(row.claimed_at).max(row.accepted_at),
+            attempt: row.attempt,
+            reply: match row.saved {
+                0 => Reply::Empty,
+                bytes => Reply::Text { bytes },
+            },
+            detail: false,
+        };
+        row.terminal = Some(terminal);
+        self.wrote.push(Wrote::Receipt { terminal, by });
+        Some(terminal)
+    }
+
+    fn save(&mut self, fence: Fence, to: u64, at: Wall) {
+        if self.writer(fence.session) != Some((fence.run, fence.attempt)) {
+            return;
+        }
+        let Some(row) = self.runs.get_mut(&fence.run) else {
+            return;
+        };
+        if row.terminal.is_none() {
+            self.unsynced.push((fence.run, row.saved, row.seen_at));
+            row.saved = to;
+            row.seen_at = row.seen_at.max(at);
+            self.wrote.push(Wrote::Saved { fence });
+        }
+    }
+
+    /// The store trusts the fence: it compares the fence's run and attempt with the claim.
+    fn settle(&mut self, fence: Fence, terminal: Terminal) -> SettleReport {
+        let writes = self.writer(fence.session) == Some((fence.run, fence.attempt));
+        let Some(fenced) = self.runs.get(&fence.run) else {
+            return SettleReport::Fenced;
+        };
+        let holds = fenced.terminal.is_none()
+            && fence.generation == Generation(1)
+            && if fence.attempt == Attempt(0) {
+                fenced.attempt == Attempt(0)
+            } else {
+                writes
+            };
+        if !holds {
+            return SettleReport::Fenced;
+        }
+        self.unsynced.clear();
+        if terminal.reply != Reply::Empty {
+            self.write_row(terminal.run, RowKind::Reply, fence);
+        }
+        self.wrote.push(Wrote::Receipt {
+            terminal,
+            by: fence,
+        });
+        if let Some(row) = self.runs.get_mut(&terminal.run) {
+            row.terminal = Some(terminal);
+            row.saved = 0;
+        }
+        SettleReport::Committed
+    }
+
+    fn lookup(&self, ticket: Ticket, run: RunId, refusal: Option<StoreError>) -> Input {
+        let report = match (refusal, self.runs.get(&run)) {
+            (Some(error), _) => LookupReport::Refused(error),
+            (None, None) => LookupReport::Unknown,
+            (None, Some(row)) => row.terminal.map_or(LookupReport::Open, LookupReport::Ended),
+        };
+        Input::LookedUp { ticket, report }
+    }
+}

@@ -1,0 +1,337 @@
+//! What a seed is like: its configuration, its load and the faults that are on.
+//!
+//! Owns the ranges. Every seed draws all of it first, switches a part of the faults and of
+//! the clients' acts off altogether, and gives the rest wildly different weights, so that
+//! seeds differ in character and not only in detail.
+
+use tidegate_core::{Budget, Config, ProviderClass, ProviderConfig};
+
+use crate::choices::Choices;
+
+/// Clients' acts, in the order of [`Swarm::acts`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    Submit,
+    Burst,
+    Repeat,
+    RepeatOther,
+    Wait,
+    WaitUnknown,
+    AbortRun,
+    AbortSession,
+    AbortWrong,
+    Leave,
+}
+
+/// All acts, by index.
+pub(crate) const ACTS: [Act; 10] = [
+    Act::Submit,
+    Act::Burst,
+    Act::Repeat,
+    Act::RepeatOther,
+    Act::Wait,
+    Act::WaitUnknown,
+    Act::AbortRun,
+    Act::AbortSession,
+    Act::AbortWrong,
+    Act::Leave,
+];
+
+/// How a provider may answer, in the order of [`Swarm::scripts`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Script {
+    Answer,
+    Reasoning,
+    Drip,
+    StallUnder,
+    StallExact,
+    StallOver,
+    SilentFirst,
+    SilentLater,
+    AliveOnly,
+    Reset,
+    Incomplete,
+    Error,
+    Refused,
+    Flood,
+    FinishedOpen,
+}
+
+/// All scripts, by index.
+pub(crate) const SCRIPTS: [Script; 15] = [
+    Script::Answer,
+    Script::Reasoning,
+    Script::Drip,
+    Script::StallUnder,
+    Script::StallExact,
+    Script::StallOver,
+    Script::SilentFirst,
+    Script::SilentLater,
+    Script::AliveOnly,
+    Script::Reset,
+    Script::Incomplete,
+    Script::Error,
+    Script::Refused,
+    Script::Flood,
+    Script::FinishedOpen,
+];
+
+/// How a provider takes a cancel, in the order of [`Swarm::cancels`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnCancel {
+    Prompt,
+    LateEnd,
+    LateText,
+    Never,
+}
+
+/// All ways, by index.
+pub(crate) const CANCELS: [OnCancel; 4] = [
+    OnCancel::Prompt,
+    OnCancel::LateEnd,
+    OnCancel::LateText,
+    OnCancel::Never,
+];
+
+/// The character of one seed.
+#[derive(Clone, Debug)]
+pub(crate) struct Swarm {
+    pub(crate) config: Config,
+    /// Sessions that clients write to.
+    pub(crate) sessions: u64,
+    /// Longest pause between two acts of the clients.
+    pub(crate) act_gap_ms: u64,
+    pub(crate) acts: [u64; ACTS.len()],
+    pub(crate) scripts: [u64; SCRIPTS.len()],
+    pub(crate) cancels: [u64; CANCELS.len()],
+    /// Most chunks of an answer.
+    pub(crate) chunks: u64,
+    /// Longest pause between two chunks.
+    pub(crate) chunk_gap_ms: u64,
+    /// Longest time of one group commit.
+    pub(crate) commit_ms: u64,
+    /// Longest way of a report.
+    pub(crate) report_ms: u64,
+    /// Windows in which the store refuses.
+    pub(crate) refusals: u64,
+    /// Longest such window.
+    pub(crate) refusal_ms: u64,
+    /// How often the process is killed.
+    pub(crate) kills: u64,
+    /// Whether a kill is a loss of power: unsynced saves go with it.
+    pub(crate) power: bool,
+    /// Longest time until it is started again.
+    pub(crate) down_ms: u64,
+    /// How often the loop stands still.
+    pub(crate) freezes: u64,
+    /// Longest such time.
+    pub(crate) freeze_ms: u64,
+    /// How often the wall clock is set.
+    pub(crate) wall_jumps: u64,
+    /// Latest that a tick comes after its time.
+    pub(crate) jitter_ms: u64,
+    /// Whether reports of the store may come twice.
+    pub(crate) repeats: bool,
+    /// Sessions whose provider stays silent for ever, from the heal on.
+    pub(crate) victims: u64,
+    /// One in so many messages names its own limit; 0 for none.
+    pub(crate) own_budget: u64,
+}
+
+/// Reports of one session keep their order, a millisecond apart.
+const REPORTS_AHEAD_MS: u64 = 300;
+
+/// One of a few values.
+fn one_of(choices: &mut dyn Choices, values: &[u64], label: &'static str) -> u64 {
+    let at = choices.pick(values.len() as u64, label);
+    usize::try_from(at)
+        .ok()
+        .and_then(|at| values.get(at))
+        .copied()
+        .unwrap_or_default()
+}
+
+/// Weights of which about a half are 0 and the others differ by up to 16 times. The first is
+/// never 0: it is the plain case.
+fn weights<const N: usize>(choices: &mut dyn Choices, plain: u64, label: &'static str) -> [u64; N] {
+    let mut weights = [0; N];
+    for (index, weight) in weights.iter_mut().enumerate() {
+        if index == 0 {
+            *weight = plain;
+        } else if choices.chance(1, 2, label) {
+            *weight = 1 << choices.pick(5, label);
+        }
+    }
+    weights
+}
+
+impl Swarm {
+    /// Draws a seed's character.
+    pub(crate) fn draw(choices: &mut dyn Choices) -> Self {
+        choices.begin("swarm");
+        let config = config(choices);
+        let swarm = Self {
+            sessions: choices.between(3, 6, "sessions"),
+            act_gap_ms: one_of(choices, &[15_000, 25_000, 8_000], "act gap"),
+            acts: weights(choices, 24, "acts"),
+            scripts: weights(choices, 24, "scripts"),
+            cancels: weights(choices, 8, "cancels"),
+            chunks: one_of(choices, &[12, 4, 24], "chunks"),
+            chunk_gap_ms: one_of(choices, &[60, 400, 5, 2_000], "chunk gap"),
+            commit_ms: one_of(choices, &[5, 1, 60, 1_500], "commit"),
+            report_ms: one_of(choices, &[0, 2, 40], "report"),
+            refusals: one_of(choices, &[0, 0, 1, 3], "refusals"),
+            refusal_ms: one_of(choices, &[5_000, 500, 40_000, 200_000], "refusal"),
+            kills: one_of(choices, &[0, 0, 1, 2, 4], "kills"),
+            power: choices.chance(1, 2, "power"),
+            down_ms: one_of(choices, &[200, 5_000, 60_000], "down"),
+            freezes: one_of(choices, &[0, 0, 1, 3], "freezes"),
+            freeze_ms: one_of(choices, &[900, 5_000, 120_000], "freeze"),
+            wall_jumps: one_of(choices, &[0, 0, 2], "wall jumps"),
+            jitter_ms: one_of(choices, &[0, 0, 15], "jitter"),
+            repeats: choices.chance(1, 3, "repeats"),
+            victims: one_of(choices, &[0, 1, 1, 2], "victims"),
+            own_budget: one_of(choices, &[0, 5], "own budget"),
+            config,
+        };
+        choices.end();
+        swarm
+    }
+
+    /// What an order to the store takes at most, with its report, while the store works: the
+    /// batch under way, its own, and the way back behind other reports of its session.
+    pub(crate) const fn store_ms(&self) -> u64 {
+        2 * self.commit_ms + self.report_ms + REPORTS_AHEAD_MS
+    }
+
+    /// The drawn values, by name, for people.
+    pub(crate) fn header(&self) -> Vec<(&'static str, u64)> {
+        let config = &self.config;
+        let mut header = vec![
+            ("provider class", config.provider.class as u64),
+            (
+                "provider timeout ms",
+                config.provider.timeout_ms.unwrap_or(0),
+            ),
+            ("agent budget ms", limited(config.agent_budget)),
+            ("global lane cap", u64::from(config.global_lane_cap)),
+            ("lane grace ms", config.lane_grace_ms),
+            ("session queue cap", u64::from(config.session_queue_cap)),
+            ("load queue cap", u64::from(config.load_queue_cap)),
+            ("live runs cap", u64::from(config.live_runs_cap)),
+            ("waits cap", u64::from(config.waits_cap)),
+            ("aborts cap", u64::from(config.aborts_cap)),
+            ("finish tail ms", config.finish_tail_ms),
+            ("callers cap", u64::from(config.callers_cap)),
+            ("reply cap bytes", config.reply_cap_bytes),
+            ("sessions", self.sessions),
+            ("act gap ms", self.act_gap_ms),
+            ("chunks", self.chunks),
+            ("chunk gap ms", self.chunk_gap_ms),
+            ("commit ms", self.commit_ms),
+            ("report ms", self.report_ms),
+            ("refusals", self.refusals),
+            ("refusal ms", self.refusal_ms),
+            ("kills", self.kills),
+            ("power loss", u64::from(self.power)),
+            ("down ms", self.down_ms),
+            ("freezes", self.freezes),
+            ("freeze ms", self.freeze_ms),
+            ("wall jumps", self.wall_jumps),
+            ("jitter ms", self.jitter_ms),
+            ("reports twice", u64::from(self.repeats)),
+            ("victims", self.victims),
+            ("own budget, one in", self.own_budget),
+        ];
+        header.extend(ACT_NAMES.into_iter().zip(self.acts));
+        header.extend(SCRIPT_NAMES.into_iter().zip(self.scripts));
+        header.extend(CANCEL_NAMES.into_iter().zip(self.cancels));
+        header
+    }
+}
+
+const ACT_NAMES: [&str; ACTS.len()] = [
+    "act submit",
+    "act burst",
+    "act repeat",
+    "act repeat with another body",
+    "act wait",
+    "act wait for an unknown run",
+    "act abort run",
+    "act abort session",
+    "act abort of a wrong session",
+    "act leave",
+];
+
+const SCRIPT_NAMES: [&str; SCRIPTS.len()] = [
+    "provider answers",
+    "provider reasons first",
+    "provider drips",
+    "provider stalls just under the limit",
+    "provider stalls exactly to the limit",
+    "provider stalls just over the limit",
+    "provider silent from the first",
+    "provider silent later",
+    "provider keep-alives only",
+    "provider resets",
+    "provider ends incomplete",
+    "provider answers an error",
+    "provider refuses",
+    "provider floods",
+    "provider finishes and keeps the call open",
+];
+
+const CANCEL_NAMES: [&str; CANCELS.len()] = [
+    "cancel prompt",
+    "cancel ends late",
+    "cancel text and end late",
+    "cancel never reported",
+];
+
+fn limited(budget: Option<Budget>) -> u64 {
+    match budget {
+        Some(Budget::Limited(ms)) => ms,
+        Some(Budget::Unlimited) | None => 0,
+    }
+}
+
+fn config(choices: &mut dyn Choices) -> Config {
+    let class = match choices.pick(4, "class") {
+        0 | 1 => ProviderClass::Cloud,
+        2 => ProviderClass::SelfHosted,
+        _ => ProviderClass::Local,
+    };
+    let timeout_ms = match one_of(choices, &[20_000, 5_000, 0, 60_000], "provider timeout") {
+        0 => None,
+        ms => Some(ms),
+    };
+    let agent_budget = match one_of(choices, &[0, 0, 40_000, 200_000], "agent budget") {
+        0 => None,
+        ms => Some(Budget::Limited(ms)),
+    };
+    Config {
+        provider: ProviderConfig { class, timeout_ms },
+        agent_budget,
+        global_lane_cap: small(one_of(choices, &[8, 1, 2, 3], "lane cap")),
+        lane_grace_ms: one_of(choices, &[30_000, 3_000, 8_000], "lane grace"),
+        wait_default_ms: one_of(choices, &[30_000, 4_000], "wait default"),
+        wait_lookup_ms: one_of(choices, &[1_000, 50], "wait lookup"),
+        text_pace_ms: one_of(choices, &[75, 400], "text pace"),
+        save_pace_ms: one_of(choices, &[250, 50, 2_000], "save pace"),
+        lateness_ms: one_of(choices, &[1_000, 200], "lateness"),
+        store_retry_ms: one_of(choices, &[1_000, 100], "store retry"),
+        store_retry_max_ms: one_of(choices, &[30_000, 4_000], "store retry max"),
+        session_queue_cap: small(one_of(choices, &[256, 2, 4], "queue cap")),
+        load_queue_cap: small(one_of(choices, &[256, 2], "load cap")),
+        live_runs_cap: small(one_of(choices, &[16_384, 16_384, 6], "runs cap")),
+        waits_cap: small(one_of(choices, &[16_384, 16_384, 2], "waits cap")),
+        aborts_cap: small(one_of(choices, &[1_024, 1_024, 1], "aborts cap")),
+        finish_tail_ms: one_of(choices, &[60_000, 5_000], "finish tail"),
+        callers_cap: small(one_of(choices, &[64, 2], "callers cap")),
+        reply_cap_bytes: one_of(choices, &[8 * 1024 * 1024, 2_000], "reply cap"),
+    }
+}
+
+fn small(n: u64) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,156 @@
+//! The oracle's audit: each planted fault is found, by the checker that guards its promise.
+
+use std::collections::BTreeSet;
+
+use tidegate_sim::{Code, Fault, Options, Violation, run_seed};
+
+/// Seeds within which a fault must be found.
+const WITHIN: u64 = 500;
+
+/// Each fault and the codes that may tell of it first.
+const TABLE: &[(Fault, &[Code])] = &[
+    (
+        Fault::LaneReleaseLost,
+        &[
+            Code::RunLate,
+            Code::Unanswered,
+            Code::NoOutcome,
+            Code::ContentLeak,
+            Code::NameLeak,
+        ],
+    ),
+    (Fault::LateAppend, &[Code::RowUnclaimed]),
+    (Fault::WaiterForgotten, &[Code::WaitLate, Code::Unanswered]),
+    (
+        Fault::AckBeforeCommit,
+        &[Code::AckEarly, Code::AcceptedTwice, Code::ConflictAccepted],
+    ),
+    (Fault::EndBeforeReceipt, &[Code::EndEarly]),
+    (Fault::EndTwice, &[Code::EndTwice]),
+    (Fault::EventSkipped, &[Code::EventGap]),
+    (Fault::TextShort, &[Code::TextGap]),
+    (Fault::ReleaseLost, &[Code::ContentLeak]),
+    (Fault::ReleaseTwice, &[Code::ReleasedTwice]),
+    (Fault::ForgetLost, &[Code::NameLeak]),
+    (Fault::ForgetTwice, &[Code::ForgottenTwice]),
+    (Fault::ModelTwice, &[Code::CallTwice]),
+    (Fault::IdleIgnored, &[Code::Silent, Code::NoOutcome]),
+    (Fault::ProgressUnseen, &[Code::LimitEarly]),
+    (
+        Fault::CancelLost,
+        &[
+            Code::Silent,
+            Code::OverBudget,
+            Code::TwoActive,
+            Code::OverCap,
+        ],
+    ),
+    (Fault::OrderSwapped, &[Code::Overtaken]),
+    (
+        Fault::TwoWriters,
+        &[Code::TwoActive, Code::OverCap, Code::Overtaken],
+    ),
+    (Fault::ClaimLate, &[Code::IdleLane, Code::OverCap]),
+    (Fault::FinalAltered, &[Code::EndUntrue]),
+    (Fault::AcceptedLost, &[Code::AnswerTwice, Code::Unanswered]),
+    (Fault::ConflictAccepted, &[Code::ConflictAccepted]),
+    (Fault::WaitActs, &[Code::WaitActed]),
+    (Fault::ResumeLost, &[Code::NoOutcome]),
+    (Fault::StopIgnored, &[Code::AfterStop]),
+    (Fault::CallBeforeClaim, &[Code::CallUnclaimed]),
+    (Fault::EventAfterEnd, &[Code::AfterEnd]),
+    (Fault::FinalTwice, &[Code::AnswerTwice]),
+    (Fault::ReleaseEarly, &[Code::ContentGone]),
+    (Fault::WaitShort, &[Code::WaitUntrue]),
+    (Fault::AbortLies, &[Code::AbortUntrue]),
+    (Fault::AbortForgotten, &[Code::AbortLate, Code::Unanswered]),
+    (Fault::AbortUndone, &[Code::AbortUndone]),
+    (Fault::FinishUnseen, &[Code::TailLong]),
+    (Fault::SaveShort, &[Code::SaveShort]),
+    (Fault::DeadlineStale, &[Code::DeadlineOrphan]),
+    (Fault::AttemptReset, &[Code::AttemptBack]),
+    (Fault::TimesAltered, &[Code::TimesUntrue]),
+    (Fault::BudgetReset, &[Code::BudgetGrew]),
+    (Fault::FailureHidden, &[Code::EndUntrue]),
+    (Fault::Halted, &[Code::Halt]),
+    (Fault::TickLost, &[Code::Spin]),
+    (
+        Fault::Canary,
+        &[
+            Code::Unanswered,
+            Code::WaitLate,
+            Code::AbortLate,
+            Code::Overtaken,
+            Code::OverCap,
+        ],
+    ),
+];
+
+/// Codes that no fault of the adapter reaches first; unit tests of their checker do.
+const ELSEWHERE: &[Code] = &[
+    Code::ReceiptTwice,
+    Code::MessageBound,
+    Code::RefusedWrote,
+    Code::RowNumber,
+];
+
+fn violations(fault: Fault, seed: u64) -> Vec<Violation> {
+    run_seed(seed, &Options { fault: Some(fault) }).violations
+}
+
+#[test]
+fn each_fault_is_found_within_five_hundred_seeds_by_its_own_checker() {
+    for &(fault, codes) in TABLE {
+        let found = (0..WITHIN).find_map(|seed| Some((seed, *violations(fault, seed).first()?)));
+        let Some((seed, violation)) = found else {
+            panic!("{} was not found in {WITHIN} seeds", fault.name());
+        };
+        let name = fault.name();
+        assert!(
+            codes.contains(&violation.code),
+            "{name} at seed {seed}: {violation}"
+        );
+        assert_eq!(
+            violations(fault, seed).first(),
+            Some(&violation),
+            "{name}: seed {seed} reproduces"
+        );
+    }
+}
+
+/// A green campaign with the canary would judge nothing.
+#[test]
+fn the_canary_fails_on_every_seed() {
+    for seed in 0..50 {
+        assert!(!violations(Fault::Canary, seed).is_empty(), "seed {seed}");
+    }
+}
+
+#[test]
+fn every_fault_has_a_row_and_every_code_is_seen_red_somewhere() {
+    let rows: BTreeSet<Fault> = TABLE.iter().map(|&(fault, _)| fault).collect();
+    for &fault in Fault::ALL {
+        assert!(rows.contains(&fault), "{} has no row", fault.name());
+        assert_eq!(Fault::from_name(fault.name()), Some(fault));
+        assert!(!fault.says().is_empty());
+    }
+    assert_eq!(Fault::from_name("no-such-fault"), None);
+    let mut red: BTreeSet<Code> = ELSEWHERE.iter().copied().collect();
+    red.extend(TABLE.iter().flat_map(|&(_, codes)| codes));
+    for &code in Code::ALL {
+        assert!(red.contains(&code), "{code} is not seen red anywhere");
+    }
+}
+
+/// The code is the identity of a failure: names are unique and never empty.
+#[test]
+fn codes_have_names_of_their_own_and_name_a_promise() {
+    let names: BTreeSet<&str> = Code::ALL.iter().map(|code| code.name()).collect();
+    assert_eq!(names.len(), Code::ALL.len());
+    for code in Code::ALL {
+        assert!(
+            !code.promises().is_empty() && !code.sentence().is_empty(),
+            "{code}"
+        );
+    }
+}
