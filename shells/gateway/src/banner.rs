@@ -1,0 +1,89 @@
+//! What `gateway run` says once it listens: where it is, what it keeps where, which model
+//! answers, and what to type next.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use crate::called::{program, quoted};
+use crate::cli::DEFAULT_PORT;
+
+/// What the banner tells.
+#[derive(Clone, Debug)]
+pub struct Banner<'a> {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The state directory.
+    pub state_dir: &'a Path,
+    /// Whether clients find the state directory by themselves.
+    pub is_default_dir: bool,
+    /// Whether the token is that of the state directory.
+    pub is_kept_token: bool,
+    /// Which model answers.
+    pub model: &'a str,
+}
+
+impl Banner<'_> {
+    /// The text, without a last newline.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let address = self.address;
+        let token = if self.is_kept_token {
+            format!("in {}", self.state_dir.join("token").display())
+        } else {
+            "your own, from --token or TIDEGATE_GATEWAY_TOKEN".to_owned()
+        };
+        format!(
+            "tidegate {version}\n\
+             \x20 address  ws://{address}  (HTTP: http://{address}/healthz)\n\
+             \x20 state    {state}\n\
+             \x20 token    {token}\n\
+             \x20 model    {model}\n\
+             \x20 stop     Ctrl-C or SIGTERM; accepted messages are kept\n\
+             \n\
+             Next, in another terminal:\n\
+             \x20 {next}",
+            version = env!("CARGO_PKG_VERSION"),
+            state = self.state_dir.display(),
+            model = self.model,
+            next = self.next(),
+        )
+    }
+
+    /// The command to type next: it leads here, wherever this gateway listens and keeps.
+    fn next(&self) -> String {
+        let mut next = format!("{} agent -m \"hello\"", program());
+        if self.address.port() != DEFAULT_PORT {
+            next.push_str(&format!(" --port {}", self.address.port()));
+        }
+        if !self.is_default_dir && self.is_kept_token {
+            next.push_str(&format!(" --state-dir {}", quoted(self.state_dir)));
+        }
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn banner(port: u16, is_default_dir: bool) -> String {
+        Banner {
+            address: SocketAddr::from(([127, 0, 0, 1], port)),
+            state_dir: Path::new("/a dir"),
+            is_default_dir,
+            is_kept_token: true,
+            model: "demo",
+        }
+        .text()
+    }
+
+    /// Issue 2, 5 and "It shows"
+    #[test]
+    fn the_next_command_leads_to_this_gateway() {
+        let next = |text: String| text.lines().last().unwrap_or_default().trim().to_owned();
+        assert!(next(banner(DEFAULT_PORT, true)).ends_with(" agent -m \"hello\""));
+        assert!(
+            next(banner(7, false)).ends_with(" agent -m \"hello\" --port 7 --state-dir '/a dir'")
+        );
+    }
+}

@@ -1,0 +1,355 @@
+//! The command line: what can be typed, with its manual pages.
+//!
+//! It holds words only. What a command does stands in the module of its name; what its exit
+//! codes mean stands in [`exit`](crate::exit).
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Parser, Subcommand};
+use serde_json::Value;
+use tidegate_sim::Fault;
+use tidegate_wire::Secret;
+
+use crate::exit::Exit;
+use crate::manual;
+
+/// The port of the gateway where nothing names another (surface 1.1).
+pub const DEFAULT_PORT: u16 = 18_789;
+
+/// An agent gateway whose every timing decision replays from a seed.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tidegate",
+    version,
+    long_about = manual::PROGRAM,
+    after_long_help = manual::after(manual::PROGRAM_EXAMPLES, &Exit::ALL),
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the gateway, or ask a running one.
+    #[command(
+        subcommand,
+        long_about = manual::GATEWAY,
+        after_long_help = manual::after(manual::GATEWAY_EXAMPLES, &Exit::ALL)
+    )]
+    Gateway(GatewayCommand),
+    /// Send a message to the agent and stream its reply.
+    #[command(
+        long_about = manual::AGENT,
+        after_long_help = manual::after(manual::AGENT_EXAMPLES, &manual::AGENT_EXITS)
+    )]
+    Agent(AgentArgs),
+    /// Simulate the core: seeds in, broken promises out.
+    #[command(
+        subcommand,
+        long_about = manual::SIM,
+        after_long_help = manual::after(manual::SIM_EXAMPLES, &manual::SIM_EXITS)
+    )]
+    Sim(SimCommand),
+}
+
+/// The commands about the gateway.
+#[derive(Debug, Subcommand)]
+pub enum GatewayCommand {
+    /// Run the gateway in the foreground.
+    #[command(
+        long_about = manual::RUN,
+        after_long_help = manual::after(manual::RUN_EXAMPLES, &manual::RUN_EXITS)
+    )]
+    Run(RunArgs),
+    /// Ask a running gateway whether it is well.
+    #[command(
+        long_about = manual::HEALTH,
+        after_long_help = manual::after(manual::HEALTH_EXAMPLES, &Exit::CLIENT)
+    )]
+    Health(HealthArgs),
+    /// Call one method of a running gateway.
+    #[command(
+        long_about = manual::CALL,
+        after_long_help = manual::after(manual::CALL_EXAMPLES, &Exit::CLIENT)
+    )]
+    Call(CallArgs),
+}
+
+/// The commands of the simulator.
+#[derive(Debug, Subcommand)]
+pub enum SimCommand {
+    /// Run a block of seeds.
+    #[command(
+        long_about = manual::SIM_RUN,
+        after_long_help = manual::after(manual::SIM_RUN_EXAMPLES, &manual::SIM_EXITS)
+    )]
+    Run(SimRunArgs),
+    /// Run one seed again and print its digest.
+    #[command(
+        long_about = manual::SIM_REPLAY,
+        after_long_help = manual::after(manual::SIM_REPLAY_EXAMPLES, &manual::SIM_EXITS)
+    )]
+    Replay(SimReplayArgs),
+}
+
+/// Where the gateway keeps what must last.
+#[derive(Clone, Debug, Args)]
+pub struct StateArgs {
+    /// The state directory: database, token, key. Default: ~/.tidegate.
+    #[arg(long, value_name = "DIR", env = "TIDEGATE_STATE_DIR")]
+    pub state_dir: Option<PathBuf>,
+}
+
+/// Which gateway a client command asks.
+#[derive(Clone, Debug, Args)]
+pub struct TargetArgs {
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would become the command's own help"
+    )]
+    pub state: StateArgs,
+    /// The port of the gateway on this machine.
+    #[arg(long, env = "TIDEGATE_GATEWAY_PORT", default_value_t = DEFAULT_PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: u16,
+    /// The whole address, instead of the port: ws://HOST:PORT.
+    #[arg(long)]
+    pub url: Option<String>,
+    /// The gateway's token. Default: the token file of the state directory, for a gateway on
+    /// this machine. Other users of the machine can see a flag; they cannot see the variable.
+    #[arg(long, env = "TIDEGATE_GATEWAY_TOKEN", hide_env_values = true, value_parser = secret)]
+    pub token: Option<Secret>,
+}
+
+/// `tidegate gateway run`.
+#[derive(Clone, Debug, Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would become the command's own help"
+    )]
+    pub state: StateArgs,
+    /// The port to listen on, on 127.0.0.1. 0 takes any free one and prints it.
+    #[arg(long, env = "TIDEGATE_GATEWAY_PORT", default_value_t = DEFAULT_PORT)]
+    pub port: u16,
+    /// The token that clients must show. Default: the one kept in the state directory, made
+    /// at the first start.
+    #[arg(long, env = "TIDEGATE_GATEWAY_TOKEN", hide_env_values = true, value_parser = secret)]
+    pub token: Option<Secret>,
+    /// An OpenAI-compatible server, up to and with /v1. Its key, if it needs one, comes from
+    /// the variable TIDEGATE_PROVIDER_KEY. Without this flag the built-in demo model answers.
+    #[arg(long, value_name = "URL", requires = "model")]
+    pub provider_url: Option<String>,
+    /// The model to ask that server for.
+    #[arg(long, value_name = "NAME", requires = "provider_url")]
+    pub model: Option<String>,
+    /// Seconds without progress after which a model call is given up. Without it: 120 for a
+    /// server in the cloud, 300 for a self-hosted one; a local one has 300 to begin and no
+    /// limit after that.
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..), requires = "provider_url")]
+    pub provider_timeout: Option<u64>,
+}
+
+/// `tidegate gateway health`.
+#[derive(Clone, Debug, Args)]
+pub struct HealthArgs {
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would become the command's own help"
+    )]
+    pub target: TargetArgs,
+    /// Print the gateway's answer as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tidegate gateway call`.
+#[derive(Clone, Debug, Args)]
+pub struct CallArgs {
+    /// The method, for example `status` or `sessions.list`.
+    pub method: String,
+    /// Its parameters, a JSON object.
+    #[arg(long, value_name = "JSON", value_parser = json_object)]
+    pub params: Option<Value>,
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would become the command's own help"
+    )]
+    pub target: TargetArgs,
+    /// Print errors as JSON too.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tidegate agent`.
+#[derive(Clone, Debug, Args)]
+pub struct AgentArgs {
+    /// The message.
+    #[arg(short, long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub message: String,
+    /// The conversation that the message belongs to. Default: the agent's main session.
+    #[arg(long, value_name = "K", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub session_key: Option<String>,
+    /// Seconds of work after which the run is ended; 0 for no limit. Default: the gateway's
+    /// own limit.
+    #[arg(long, value_name = "S")]
+    pub timeout: Option<u64>,
+    /// The name of this run. Sending the same message under the same name again never runs
+    /// it twice: the answer is that of the first time. Default: a new name.
+    #[arg(long, value_name = "K", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub idempotency_key: Option<String>,
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would become the command's own help"
+    )]
+    pub target: TargetArgs,
+    /// Print the final answer as JSON instead of streaming its text.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tidegate sim run`.
+#[derive(Clone, Debug, Args)]
+pub struct SimRunArgs {
+    /// The seeds to run: from A up to and without B.
+    #[arg(long, value_name = "A..B")]
+    pub seeds: Seeds,
+    /// End with exactly one line of JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Threads to use. Default: one a core. The result does not depend on it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Plant this fault around the core; the checkers must find it.
+    #[arg(long, value_name = "NAME", value_parser = fault)]
+    pub fault: Option<Fault>,
+}
+
+/// `tidegate sim replay`.
+#[derive(Clone, Debug, Args)]
+pub struct SimReplayArgs {
+    /// The seed to run again.
+    #[arg(long, value_name = "N")]
+    pub seed: u64,
+    /// The fault that the run was made with.
+    #[arg(long, value_name = "NAME", value_parser = fault)]
+    pub fault: Option<Fault>,
+}
+
+/// A block of seeds, its end excluded. Never empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seeds {
+    /// The first.
+    pub first: u64,
+    /// One beyond the last.
+    pub end: u64,
+}
+
+impl FromStr for Seeds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = "expected FIRST..END with FIRST below END, for example 0..2000";
+        let (first, end) = text.split_once("..").ok_or(expected)?;
+        let number = |part: &str| part.parse::<u64>().map_err(|_| expected.to_owned());
+        let seeds = Self {
+            first: number(first)?,
+            end: number(end)?,
+        };
+        if seeds.first < seeds.end {
+            Ok(seeds)
+        } else {
+            Err(expected.into())
+        }
+    }
+}
+
+fn fault(name: &str) -> Result<Fault, String> {
+    Fault::from_name(name).ok_or_else(|| {
+        let lines = Fault::ALL
+            .iter()
+            .map(|fault| format!("  {:<18} {}", fault.name(), fault.says()));
+        format!(
+            "there is no such fault; there are:\n{}",
+            lines.collect::<Vec<_>>().join("\n")
+        )
+    })
+}
+
+fn secret(text: &str) -> Result<Secret, String> {
+    match text.trim() {
+        "" => Err("the token is empty".into()),
+        token => Ok(Secret::new(token)),
+    }
+}
+
+fn json_object(text: &str) -> Result<Value, String> {
+    match serde_json::from_str(text) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        Ok(_) => Err("expected a JSON object, for example '{\"limit\":5}'".into()),
+        Err(error) => Err(format!("this is not JSON: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_manual_page_has_examples_and_exit_codes() {
+        fn check(command: &mut clap::Command) {
+            if command.get_name() == "help" {
+                return;
+            }
+            let page = command.render_long_help().to_string();
+            for heading in ["Examples:", "Exit codes:"] {
+                assert!(
+                    page.contains(heading),
+                    "{} lacks {heading}",
+                    command.get_name()
+                );
+            }
+            command.get_subcommands_mut().for_each(check);
+        }
+        check(&mut Cli::command());
+    }
+
+    #[test]
+    fn seeds_are_a_block_that_is_not_empty() {
+        assert_eq!("3..5".parse(), Ok(Seeds { first: 3, end: 5 }));
+        for wrong in ["", "3", "5..3", "3..3", "a..b", "3..=5", "-1..2"] {
+            assert!(wrong.parse::<Seeds>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_an_object() {
+        assert!(json_object("{\"a\":1}").is_ok());
+        assert!(json_object("[1]").is_err());
+        assert!(json_object("{").is_err());
+    }
+
+    #[test]
+    fn a_model_needs_its_server_and_a_server_its_model() {
+        for wrong in [["--model", "m"], ["--provider-url", "http://h/v1"]] {
+            let line = ["tidegate", "gateway", "run"].into_iter().chain(wrong);
+            assert!(Cli::try_parse_from(line).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The program `tidegate`: it reads the command line and composes the rooms.
+//!
+//! No decision about messages, runs or time is taken here; those are the core's.
+
+mod agent;
+mod banner;
+mod call;
+mod called;
+mod cli;
+mod exit;
+mod logs;
+mod manual;
+mod model;
+mod out;
+mod problem;
+mod random;
+mod rpc;
+mod serve;
+mod signals;
+mod simulate;
+mod state;
+mod target;
+mod transcript;
+
+use std::future::Future;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command, GatewayCommand, SimCommand};
+use crate::exit::Exit;
+use crate::problem::Problem;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let exit = match logs::start() {
+        Ok(()) => run(&cli.command),
+        Err(problem) => problem.tell(false),
+    };
+    exit.into()
+}
+
+fn run(command: &Command) -> Exit {
+    match command {
+        Command::Agent(args) => block_on(agent::agent(args)),
+        Command::Gateway(GatewayCommand::Health(args)) => block_on(call::health(args)),
+        Command::Gateway(GatewayCommand::Call(args)) => block_on(call::call(args)),
+        Command::Gateway(GatewayCommand::Run(args)) => serve::gateway(args),
+        Command::Sim(SimCommand::Run(args)) => simulate::run(args),
+        Command::Sim(SimCommand::Replay(args)) => simulate::replay(args),
+    }
+}
+
+/// Runs a command on one thread: it waits for sockets and does nothing heavy.
+fn block_on(command: impl Future<Output = Exit>) -> Exit {
+    match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime.block_on(command),
+        Err(error) => {
+            Problem::configuration(format!("the operating system refuses: {error}")).tell(false)
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The long texts of `--help`: what a command does, examples, exit codes.
+
+use crate::exit::Exit;
+
+/// What `tidegate gateway run` can end with.
+pub const RUN_EXITS: [Exit; 5] = [
+    Exit::Ok,
+    Exit::Failed,
+    Exit::Usage,
+    Exit::Configuration,
+    Exit::Halt,
+];
+
+/// What `tidegate agent` can end with.
+pub const AGENT_EXITS: [Exit; 6] = [
+    Exit::Ok,
+    Exit::Failed,
+    Exit::Usage,
+    Exit::Unreachable,
+    Exit::Configuration,
+    Exit::Interrupted,
+];
+
+/// What the simulator's commands can end with.
+pub const SIM_EXITS: [Exit; 7] = [
+    Exit::Ok,
+    Exit::Failed,
+    Exit::Usage,
+    Exit::Violation,
+    Exit::Liveness,
+    Exit::Divergence,
+    Exit::Halt,
+];
+
+/// The foot of a manual page.
+#[must_use]
+pub fn after(examples: &str, exits: &[Exit]) -> String {
+    format!(
+        "Examples:\n{examples}\n\nExit codes:\n{}",
+        Exit::table(exits)
+    )
+}
+
+/// `tidegate`.
+pub const PROGRAM: &str = "\
+Tidegate is an agent gateway: messages come in, become runs of a model, and leave as streamed \
+replies. One deterministic state machine takes every decision, so a timing bug replays from a \
+seed, and a message that was accepted ends in exactly one visible outcome.
+
+Start a gateway in one terminal with `tidegate gateway run`, and talk to it from another with \
+`tidegate agent -m \"hello\"`.
+
+Results go to stdout, everything else to stderr. TIDEGATE_LOG sets what is logged (default: \
+warn; for example info, or tidegate_server=debug).";
+
+/// Its examples.
+pub const PROGRAM_EXAMPLES: &str = "  tidegate gateway run
+  tidegate agent -m \"hello\"
+  tidegate sim run --seeds 0..2000";
+
+/// `tidegate gateway`.
+pub const GATEWAY: &str = "\
+Run the gateway, or ask a running one. WebSocket and HTTP share one port on 127.0.0.1.";
+
+/// Its examples.
+pub const GATEWAY_EXAMPLES: &str = "  tidegate gateway run
+  tidegate gateway health
+  tidegate gateway call sessions.list";
+
+/// `tidegate gateway run`.
+pub const RUN: &str = "\
+Run the gateway in the foreground until SIGTERM or Ctrl-C. Either stops it in order: clients are \
+told, what the store was given is finished, and accepted messages that have no answer yet are \
+kept for the next start. A second signal ends the process at once, with exit code 1; nothing \
+that was accepted is lost then either.
+
+The state directory is made at the first start, readable by you alone, with the token that \
+clients must show. One gateway at a time owns a state directory.
+
+Without --provider-url a built-in demo model answers, and says so in every reply.";
+
+/// Its examples.
+pub const RUN_EXAMPLES: &str = "  tidegate gateway run
+  tidegate gateway run --port 0 --state-dir /tmp/tidegate
+  TIDEGATE_PROVIDER_KEY=... tidegate gateway run \\
+      --provider-url https://api.openai.com/v1 --model gpt-5-mini
+  tidegate gateway run --provider-url http://127.0.0.1:11434/v1 --model qwen3 \\
+      --provider-timeout 60";
+
+/// `tidegate gateway health`.
+pub const HEALTH: &str = "\
+Connect to a running gateway and ask for its health. Prints one line, or the gateway's whole \
+answer with --json.";
+
+/// Its examples.
+pub const HEALTH_EXAMPLES: &str = "  tidegate gateway health
+  tidegate gateway health --url ws://127.0.0.1:18790 --json";
+
+/// `tidegate gateway call`.
+pub const CALL: &str = "\
+Call one method of a running gateway and print the payload of its first response as JSON. A \
+wrong method or wrong parameters are answered by the gateway's own error.";
+
+/// Its examples.
+pub const CALL_EXAMPLES: &str = "  tidegate gateway call status
+  tidegate gateway call sessions.list --params '{\"limit\":5}'
+  tidegate gateway call agent.wait --params '{\"runId\":\"build-17\",\"timeoutMs\":0}'";
+
+/// `tidegate agent`.
+pub const AGENT: &str = "\
+Send a message to the agent and print its reply as it comes. A message to a session that is busy \
+waits for its turn.
+
+Ctrl-C stops the run (chat.abort), waits until the gateway has ended it, and exits with 130. A \
+second Ctrl-C exits at once and leaves the end to the gateway. If the connection breaks after the \
+message was accepted, the run goes on: send the same message with the same --idempotency-key, and \
+you get its answer and no second run.
+
+With --json nothing is streamed; the gateway's final answer is printed as it is. Its `status` is \
+\"ok\" if and only if the run completed.";
+
+/// Its examples.
+pub const AGENT_EXAMPLES: &str = "  tidegate agent -m \"hello\"
+  tidegate agent -m \"and the second point?\" --session-key agent:main:notes
+  tidegate agent -m \"summarise\" --idempotency-key build-17 --timeout 120 --json";
+
+/// `tidegate sim`.
+pub const SIM: &str = "\
+Run the gateway's core in a simulated world: modelled provider, store, clients, crashes and \
+restarts, every choice drawn from a seed. No network, no files, no clock: one seed is one \
+history, on every machine.";
+
+/// Its examples.
+pub const SIM_EXAMPLES: &str = "  tidegate sim run --seeds 0..2000
+  tidegate sim replay --seed 4711";
+
+/// `tidegate sim run`.
+pub const SIM_RUN: &str = "\
+Run a block of seeds, with all checkers on. Prints progress on a terminal and ends with a \
+summary. A seed that breaks a promise is printed with the line that runs it again; the exit code \
+is that of the lowest one.
+
+With --json stdout is exactly one line, an object: seeds, violations, simulatedHours, \
+simulatedHoursPerSecond, inputsPerSecond, digest. The digest is the same for the same seeds and \
+build, whatever the machine and the number of threads.
+
+With --fault the system around the core is broken on purpose, to see that the checkers find it; \
+--fault list names the faults.";
+
+/// Its examples.
+pub const SIM_RUN_EXAMPLES: &str = "  tidegate sim run --seeds 0..2000
+  tidegate sim run --seeds 0..100000 --threads 8 --json
+  tidegate sim run --seeds 0..500 --fault lane-release-lost";
+
+/// `tidegate sim replay`.
+pub const SIM_REPLAY: &str = "\
+Run one seed again, twice, and print its character, what it did, and its digest. The same seed \
+and the same build give the same digest; should the two runs differ, that is said. A seed that \
+breaks a promise says which, when, and what led to it.";
+
+/// Its examples.
+pub const SIM_REPLAY_EXAMPLES: &str = "  tidegate sim replay --seed 4711
+  tidegate sim replay --seed 4 --fault lane-release-lost";

@@ -1,0 +1,30 @@
+//! The two output streams. A reader that has gone is not an error of the command: what
+//! cannot be written is dropped, and the exit code still tells how the command ended.
+
+use std::io::Write;
+
+use serde_json::Value;
+
+/// Writes a line to stdout.
+pub fn line(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    let _ = writeln!(stdout, "{text}");
+    let _ = stdout.flush();
+}
+
+/// Writes a piece of text to stdout, at once.
+pub fn piece(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    let _ = stdout.write_all(text.as_bytes());
+    let _ = stdout.flush();
+}
+
+/// Writes a JSON value to stdout, over several lines.
+pub fn json(value: &Value) {
+    line(&format!("{value:#}"));
+}
+
+/// Writes a line to stderr.
+pub fn err(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
