@@ -1,0 +1,49 @@
+# What a person types. `make help` says what each target does.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+TARGET_DIR := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
+TIDEGATE := $(TARGET_DIR)/release/tidegate
+
+# The fixed block of seeds of the gate. Discovery draws others: make sim SEEDS=A..B.
+GATE_SEEDS := 0..2000
+SEEDS ?= 0..2000
+
+# All that the core may stand on: serde and its derive. Nothing else can bring IO or a clock in.
+PURE := tidegate-core serde serde_core serde_derive proc-macro2 quote syn unicode-ident
+
+.PHONY: help run build check pure test sim
+
+help: ## say what each target does
+	@grep -E '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
+
+run: build ## build the gateway and run it
+	@exec $(TIDEGATE) gateway run
+
+build: ## build the release program
+	cargo build --release --locked -p tidegate
+
+check: pure ## format, lints, and what the core may depend on
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+pure:
+	@echo "the core depends on serde alone"
+	@extra=$$(cargo tree -p tidegate-core -e normal --prefix none --locked \
+	    | cut -d' ' -f1 | sort -u | { grep -vxF "$$(printf '%s\n' $(PURE))" || true; }); \
+	if [ -n "$$extra" ]; then echo "tidegate-core must not depend on:" $$extra >&2; exit 1; fi
+
+test: check build ## the gate: checks, a fixed block of seeds, every test
+	$(TIDEGATE) sim run --seeds $(GATE_SEEDS)
+	cargo test --workspace --doc --locked --quiet
+	@export TIDEGATE_BIN="$$(realpath $(TIDEGATE))"; \
+	if cargo nextest --version >/dev/null 2>&1; then \
+	    cargo nextest run --workspace --locked; \
+	else \
+	    cargo test --workspace --lib --bins --tests --locked; \
+	fi
+
+sim: build ## simulate seeds: make sim SEEDS=0..100000
+	$(TIDEGATE) sim run --seeds $(SEEDS)
