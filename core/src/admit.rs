@@ -48,8 +48,8 @@ impl Core {
                 run.callers.push(submit.request);
             }
             match run.state {
-                State::Accepting { .. } if room => None, // answered when it is durable
-                State::Accepting { .. } => Some(Answer::Rejected(Rejection::Busy)),
+                _ if !room => Some(Answer::Rejected(Rejection::Busy)),
+                State::Accepting { .. } => None, // answered when it is durable
                 _ => Some(Answer::InFlight {
                     run: run.id,
                     session: run.session,

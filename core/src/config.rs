@@ -61,7 +61,7 @@ pub struct Config {
     pub waits_cap: u32,
     /// Aborts that may wait for their runs' ends at once. Beyond: refused (law 9).
     pub aborts_cap: u32,
-    /// Requests that may wait for one run's final answer. Beyond: in flight without a final (law 9).
+    /// Requests that may wait for one run's final answer. Beyond: refused (law 9).
     pub callers_cap: u32,
     /// The most bytes of reply that a run may produce (law 9).
     pub reply_cap_bytes: u64,

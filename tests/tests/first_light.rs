@@ -9,7 +9,7 @@ fn state() -> tempfile::TempDir {
     tempfile::tempdir().expect("a directory for the state")
 }
 
-/// Issue 2, "It shows": a fresh state directory, one command, a reply.
+/// A fresh state directory, one command, a reply.
 #[tokio::test]
 async fn a_first_message_is_answered_by_the_demo_model_which_says_so() {
     let dir = state();
@@ -27,7 +27,7 @@ async fn a_first_message_is_answered_by_the_demo_model_which_says_so() {
     );
 }
 
-/// Issue 2, 5 and 9: what the start prints is true, and the secret is not among it.
+/// What the start prints is true, and the secret is not among it.
 #[tokio::test]
 async fn the_start_says_what_one_needs_to_know() {
     let dir = state();
@@ -55,7 +55,7 @@ async fn the_start_says_what_one_needs_to_know() {
     assert_eq!(mode("token"), 0o600);
 }
 
-/// Issue 2, 6: the final payload, with `status: "ok"` for a completed run.
+/// The final payload, with `status: "ok"` for a completed run.
 #[tokio::test]
 async fn the_json_answer_is_the_final_payload() {
     let dir = state();
@@ -74,7 +74,7 @@ async fn the_json_answer_is_the_final_payload() {
     );
 }
 
-/// Issue 2, 6: the text comes while the model speaks, not at its end.
+/// The text comes while the model speaks, not at its end.
 #[tokio::test]
 async fn a_reply_is_printed_while_it_grows() {
     let dir = state();
@@ -96,7 +96,7 @@ async fn a_reply_is_printed_while_it_grows() {
     );
 }
 
-/// Issue 2, 4: an OpenAI-compatible server is asked with its key, and nobody else sees it.
+/// An OpenAI-compatible server is asked with its key, and nobody else sees it.
 #[tokio::test]
 async fn the_provider_is_asked_for_the_model_with_its_key() {
     let dir = state();
@@ -152,7 +152,7 @@ async fn a_session_remembers() {
     }
 }
 
-/// Issue 2, 6; P27: Ctrl-C stops the run itself, not only the command.
+/// P17: Ctrl-C stops the run itself, not only the command.
 #[tokio::test]
 async fn ctrl_c_stops_the_run_and_exits_130() {
     let dir = state();
@@ -249,7 +249,7 @@ async fn a_stalled_provider_ends_the_run_by_its_idle_limit() {
     call.closed().await;
 }
 
-/// Issue 3, 3: a provider that refuses is named with its status, and the next one is well.
+/// A provider that refuses is named with its status, and the next one is well.
 #[tokio::test]
 async fn a_refusing_provider_fails_the_run_with_its_words() {
     let dir = state();

@@ -30,7 +30,7 @@ impl Sent {
     }
 }
 
-/// Issue 2, 7 and "It shows"; P06, P07, L1: 20 kills at drawn moments with 12 messages under
+/// P06, P07, L1: 20 kills at drawn moments with 12 messages under
 /// way on 4 sessions; all are answered, none twice, the order of each session is kept.
 #[tokio::test]
 async fn no_message_is_lost_or_answered_twice_over_twenty_kills() {

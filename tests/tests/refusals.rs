@@ -17,7 +17,6 @@ async fn is_well(gateway: &Gateway) {
     assert_eq!(health.code, Some(0), "{health:#?}");
 }
 
-/// Issue 3, 3
 #[tokio::test]
 async fn a_wrong_token_is_refused_at_once_and_not_repeated() {
     let dir = state();
@@ -79,7 +78,6 @@ async fn without_a_token_one_is_told_where_it_could_be() {
     );
 }
 
-/// Issue 2, 6
 #[tokio::test]
 async fn where_no_gateway_answers_one_is_told_how_to_start_one() {
     let dir = state();
@@ -132,7 +130,7 @@ async fn what_listens_and_is_no_gateway_is_said_to_be_none() {
     closing.await.expect("the other program does not panic");
 }
 
-/// Issue 2, brief of the start: the port is named, and how to choose another.
+/// The port is named, and how to choose another.
 #[tokio::test]
 async fn a_port_in_use_is_named() {
     let dir = state();

@@ -2,7 +2,7 @@
 
 use tidegate_tests::tidegate;
 
-/// Issue 2, 8: exactly one line, and a digest that the threads do not change.
+/// Exactly one line, and a digest that the threads do not change.
 #[tokio::test]
 async fn a_block_of_seeds_ends_with_one_line_of_json() {
     let mut digests = Vec::new();
@@ -62,7 +62,7 @@ async fn a_seed_has_one_digest() {
     assert_ne!(digest(&first.stdout), digest(&other.stdout));
 }
 
-/// Issue 2, "It shows": three planted faults are each found within 500 seeds, and the printed
+/// Three planted faults are each found within 500 seeds, and the printed
 /// line finds them again.
 #[tokio::test]
 async fn a_planted_fault_is_found_and_its_line_reproduces_it() {

@@ -94,7 +94,7 @@ async fn a_second_signal_stops_the_gateway_at_once() {
     assert_eq!(gateway.stop().await.0, Some(0));
 }
 
-/// Issue 2, 7; spec 2.5 departure: what was accepted and not answered outlives a stop.
+/// spec 2.5 departure: what was accepted and not answered outlives a stop.
 #[tokio::test]
 async fn a_run_under_way_goes_on_after_the_next_start() {
     let dir = state();

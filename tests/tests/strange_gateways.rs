@@ -94,7 +94,7 @@ async fn a_failed_run_shows_its_payload_and_its_error() {
     assert_eq!((said.code, said.json()), (Some(1), expected), "{said:#?}");
 }
 
-/// B-043 and its like: a lost connection is not the end of the run, and is not called one.
+/// R200, B-018: a lost connection is not the end of the run, and is not called one.
 #[tokio::test]
 async fn a_gateway_that_goes_down_leaves_the_run_alive() {
     let stub = Stub::listen().await;
@@ -122,7 +122,7 @@ async fn a_gateway_that_goes_down_leaves_the_run_alive() {
     }
 }
 
-/// Issue 2, 6: a second Ctrl-C does not wait for a gateway that does not answer.
+/// A second Ctrl-C does not wait for a gateway that does not answer.
 #[tokio::test]
 async fn a_second_ctrl_c_exits_at_once() {
     let stub = Stub::listen().await;

@@ -77,7 +77,6 @@ mod tests {
         .text()
     }
 
-    /// Issue 2, 5 and "It shows"
     #[test]
     fn the_next_command_leads_to_this_gateway() {
         let next = |text: String| text.lines().last().unwrap_or_default().trim().to_owned();

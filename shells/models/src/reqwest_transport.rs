@@ -1,12 +1,9 @@
 //! The transport of production: HTTP/1.1 and HTTP/2 over TCP and TLS.
 //!
 //! Owns the client's settings and the naming of its failures. It has no time limit, follows
-//! no redirect (the key must go nowhere else) and repeats no request. One exception is the
-//! library's own and harmless: a kept connection that turns out to be closed before a byte
-//! of the request was written is replaced by a new one.
+//! no redirect (the key must go nowhere else), repeats no request and keeps no connection.
 
 use core::error::Error;
-use core::time::Duration;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
@@ -19,13 +16,6 @@ use tidegate_core::ProviderClass;
 use tidegate_text::provider_class;
 
 use crate::transport::{HttpAnswer, HttpRequest, Transport, TransportError};
-
-/// How long an unused connection is kept: long enough for the next call of a busy session,
-/// too short to become a dead one that swallows a request after the machine slept.
-const IDLE_CONNECTION: Duration = Duration::from_secs(15);
-
-/// Unused connections that are kept per host.
-const IDLE_CONNECTIONS: usize = 8;
 
 /// The longest value of a response header that is passed on, in bytes.
 const HEADER_LIMIT_BYTES: usize = 200;
@@ -70,8 +60,9 @@ fn build(tls: bool, direct: bool) -> Result<reqwest::Client, TransportError> {
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
-        .pool_idle_timeout(IDLE_CONNECTION)
-        .pool_max_idle_per_host(IDLE_CONNECTIONS);
+        // A connection that the provider closed while it was idle would fail the run that
+        // takes it, and nothing below the core may repeat a request.
+        .pool_max_idle_per_host(0);
     if !tls {
         // No certificate will be checked, so a machine without any can still talk plainly.
         builder = builder.tls_certs_only([]);

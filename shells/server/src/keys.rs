@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(resolve(Some("a"), Some("x"), None).unwrap(), "agent:main:a");
     }
 
-    /// issue 3.3: a malformed key is refused by name, and no internal text leaks
+    /// A malformed key is refused by name, and no internal text leaks
     #[test]
     fn malformed_keys_and_unknown_agents_are_refused() {
         for bad in [

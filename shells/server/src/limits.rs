@@ -58,6 +58,9 @@ pub const EVENTS_CAPACITY: usize = 4_096;
 /// Rows of sessions that a list looks at.
 pub const SESSIONS_CAP: u32 = 1_000;
 
+/// Sessions that `status` shows, the newest ones.
+pub const STATUS_RECENT: usize = 10;
+
 /// Rows of a list that names no limit.
 pub const SESSIONS_DEFAULT: u64 = 100;
 

@@ -202,7 +202,7 @@ mod tests {
         all
     }
 
-    /// Law 9, issue 2.5: a slow reader loses text, sees that it did, and keeps its connection
+    /// Law 9: a slow reader loses text, sees that it did, and keeps its connection
     #[test]
     fn a_skipped_text_event_consumes_its_number() {
         let outbox = Outbox::default();

@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 use tidegate_core::StoreError;
 use tidegate_driver::SessionRow as StoredRow;
 use tidegate_wire::{
-    AgentHealth, CAP_KNOWN_RUN, DEFAULT_AGENT, Features, Health, HelloAuth, HelloOk,
-    MAIN_SESSION_KEY, ModelRuntime, PROTOCOL, Policy, Runs, ServerInfo, SessionDefaults,
-    SessionRow, SessionRunStatus, SessionsBrief, SessionsList, SessionsListParams, Snapshot,
-    StateVersion, Status, WireError, event_name, method,
+    AgentHealth, AgentSessions, CAP_KNOWN_RUN, DEFAULT_AGENT, Features, Health, HelloAuth, HelloOk,
+    MAIN_SESSION_KEY, ModelRuntime, PROTOCOL, Policy, RecentSession, Runs, ServerInfo,
+    SessionDefaults, SessionRow, SessionRunStatus, SessionsBrief, SessionsList, SessionsListParams,
+    Snapshot, StateVersion, Status, WireError, event_name, method,
 };
 
 use crate::handshake::Peer;
 use crate::keys::agent_of;
 use crate::limits::{
     MAX_BUFFERED_BYTES, MAX_PAYLOAD_BYTES, READY_MS, RETRY_AFTER_MS, SESSIONS_CAP,
-    SESSIONS_DEFAULT, TICK_MS,
+    SESSIONS_DEFAULT, STATUS_RECENT, TICK_MS,
 };
 use crate::methods::stopped;
 use crate::project::{session_status, to_value, was_aborted};
@@ -126,9 +126,7 @@ pub(crate) async fn status(shared: &Shared) -> Result<Status, WireError> {
         uptime_ms: shared.uptime_ms(),
         channel_summary: Vec::new(),
         queued_system_events: Vec::new(),
-        sessions: SessionsBrief {
-            count: rows.len() as u64,
-        },
+        sessions: brief(&rows, shared.wall_ms()),
         model_runtime: ModelRuntime { degraded: false },
         runs: Runs {
             live: status.live_runs,
@@ -142,6 +140,23 @@ pub(crate) async fn status(shared: &Shared) -> Result<Status, WireError> {
         connections: shared.seats.authenticated(),
         halted: status.halted,
     })
+}
+
+/// The sessions in short. One agent exists, so all of them are its own.
+fn brief(rows: &[StoredRow], now_ms: u64) -> SessionsBrief {
+    let recent = rows.iter().take(STATUS_RECENT).map(|row| RecentSession {
+        key: row.session_key.clone(),
+        updated_at: row.updated_at.0,
+        age: now_ms.saturating_sub(row.updated_at.0),
+    });
+    SessionsBrief {
+        count: rows.len() as u64,
+        by_agent: vec![AgentSessions {
+            agent_id: DEFAULT_AGENT.to_owned(),
+            count: rows.len() as u64,
+            recent: recent.collect(),
+        }],
+    }
 }
 
 async fn stored_rows(shared: &Shared) -> Result<Vec<StoredRow>, WireError> {

@@ -65,7 +65,7 @@ mod tests {
         }
     }
 
-    /// issue 2.5: the token is good in `auth.token` and in `auth.password`, and nowhere else
+    /// The token is good in `auth.token` and in `auth.password`, and nowhere else
     #[test]
     fn only_the_token_opens() {
         let token = Token::new("secret");

@@ -65,7 +65,7 @@ async fn readiness_says_what_is_missing() {
     assert_eq!(http(&gateway, "GET /healthz HTTP/1.1").await.0, 200);
 }
 
-/// issue 2.5, surface 1.4: the handshake as the command line client of release 2026.9.6 does it
+/// Surface 1.4: the handshake as the command line client of release 2026.9.6 does it
 #[tokio::test]
 async fn a_client_with_the_token_comes_in() {
     let gateway = Gateway::start().await;
@@ -96,7 +96,7 @@ async fn a_client_with_the_token_comes_in() {
     }
 }
 
-/// issue 2.5: the token is good in the password field as well
+/// The token is good in the password field as well
 #[tokio::test]
 async fn the_token_may_come_as_a_password() {
     let gateway = Gateway::start().await;
@@ -105,7 +105,7 @@ async fn the_token_may_come_as_a_password() {
     gateway.open().await.hello(params).await;
 }
 
-/// issue 3.3, surface 1.4: what is turned away is answered and closed, and the next comes in
+/// Surface 1.4: what is turned away is answered and closed, and the next comes in
 #[tokio::test]
 async fn a_stranger_is_told_why_and_the_next_client_comes_in() {
     let gateway = Gateway::start().await;

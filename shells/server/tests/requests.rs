@@ -99,7 +99,7 @@ fn wrong_other_requests() -> Vec<Wrong> {
     ]
 }
 
-/// issue 3.3: a wrong request is named with its place, and the next good one works
+/// A wrong request is named with its place, and the next good one works
 #[tokio::test]
 async fn wrong_requests_are_answered_and_the_next_good_one_works() {
     let gateway = Gateway::start().await;
@@ -115,7 +115,7 @@ async fn wrong_requests_are_answered_and_the_next_good_one_works() {
     assert_eq!(ws.call("health", Value::Null).await["payload"]["ok"], true);
 }
 
-/// issue 3.3, decisions: a malformed frame gets an answer and the socket stays
+/// decisions: a malformed frame gets an answer and the socket stays
 #[tokio::test]
 async fn malformed_frames_are_answered_and_the_socket_stays() {
     let gateway = Gateway::start().await;
@@ -333,7 +333,7 @@ async fn a_peer_that_reads_nothing_is_cut_off() {
     assert_eq!(connections(&mut other).await, 1);
 }
 
-/// issue 2.5: going down is announced, closed with 1012, and the server returns
+/// Going down is announced, closed with 1012, and the server returns
 #[tokio::test]
 async fn going_down_is_announced_and_closed_with_1012() {
     let mut gateway = Gateway::start().await;

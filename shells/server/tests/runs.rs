@@ -46,7 +46,7 @@ async fn terminals<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// P40, issue 2.5: a completed run says the same in its response, its events and its wait
+/// P40: a completed run says the same in its response, its events and its wait
 #[tokio::test]
 async fn a_completed_run_tells_one_truth() {
     let gateway = Gateway::start().await;
@@ -312,7 +312,7 @@ async fn every_reader_hears_each_terminal_once() {
     assert_eq!(finals, ends);
 }
 
-/// issue 2.1: messages of one connection to one session are answered in the order of sending
+/// Messages of one connection to one session are answered in the order of sending
 #[tokio::test]
 async fn messages_of_one_connection_keep_their_order() {
     let gateway = Gateway::start().await;
@@ -349,7 +349,7 @@ async fn one_done_and_one_busy<S: AsyncRead + AsyncWrite + Unpin>(ws: &mut Ws<S>
     ws.response("c").await;
 }
 
-/// issue 2.5, surface 2.5: the list joins what is kept with what is live
+/// Surface 2.5: the list joins what is kept with what is live
 #[tokio::test]
 async fn the_list_of_sessions_shows_what_is_live() {
     let gateway = Gateway::start().await;
@@ -393,7 +393,7 @@ async fn the_list_of_sessions_shows_what_is_live() {
     );
 }
 
-/// issue 2.5: `status` counts what is at work
+/// `status` counts what is at work
 #[tokio::test]
 async fn status_counts_what_is_at_work() {
     let gateway = Gateway::start().await;
@@ -412,6 +412,30 @@ async fn status_counts_what_is_at_work() {
         (&json!(1), &json!(2))
     );
     assert_eq!(status["runtimeVersion"], "0.0.0-test");
+}
+
+/// surface 2.6: `status` counts the sessions of each agent, which a client's table is made of
+#[tokio::test]
+async fn status_counts_the_sessions_of_each_agent() {
+    let gateway = Gateway::start().await;
+    let mut ws = gateway.connect().await;
+    one_done_and_one_busy(&mut ws).await;
+    let listed = ws.call("sessions.list", json!({})).await["payload"].clone();
+    let status = ws.call("status", json!({})).await["payload"].clone();
+    let agents = status["sessions"]["byAgent"].as_array().unwrap();
+    assert_eq!(agents.len(), 1);
+    assert_eq!(
+        (&agents[0]["agentId"], &agents[0]["count"]),
+        (&json!("main"), &json!(2))
+    );
+    let keys = |rows: &Value| -> Vec<Value> {
+        let rows = rows.as_array().unwrap();
+        rows.iter().map(|row| row["key"].clone()).collect()
+    };
+    assert_eq!(keys(&agents[0]["recent"]), keys(&listed["sessions"]));
+    let newest = &agents[0]["recent"][0];
+    assert_eq!(newest["updatedAt"], listed["sessions"][0]["updatedAt"]);
+    assert!(newest["age"].is_u64());
 }
 
 /// R200: a client that leaves does not end its run

@@ -9,16 +9,17 @@ use crate::fields::{BadParams, Fields, Kind};
 const KEY_BYTES: usize = 512;
 
 /// The parameters of `agent` that are known, checked and not acted upon. With the six of
-/// [`AgentParams`] they are the 48 names of release 2026.9.6.
+/// [`AgentParams`] they are the 48 names of release 2026.9.6. Those whose content would be
+/// lost, or whose guard would not hold, are refused unless they are empty.
 pub const AGENT_IGNORED: &[(&str, Kind)] = &[
     ("provider", Kind::Text),
     ("model", Kind::Text),
     ("to", Kind::Text),
     ("replyTo", Kind::Text),
-    ("expectedExistingSessionId", Kind::Name),
+    ("expectedExistingSessionId", Kind::NotYet),
     ("thinking", Kind::Text),
     ("deliver", Kind::Bool),
-    ("attachments", Kind::List),
+    ("attachments", Kind::NotYet),
     ("channel", Kind::Text),
     ("replyChannel", Kind::Text),
     ("accountId", Kind::Text),
@@ -33,7 +34,7 @@ pub const AGENT_IGNORED: &[(&str, Kind)] = &[
     ("cleanupBundleMcpOnRunEnd", Kind::Bool),
     ("modelRun", Kind::Bool),
     ("promptMode", Kind::OneOf(&["full", "minimal", "none"])),
-    ("extraSystemPrompt", Kind::Text),
+    ("extraSystemPrompt", Kind::NotYet),
     (
         "bootstrapContextMode",
         Kind::OneOf(&["full", "lightweight"]),
@@ -359,4 +360,32 @@ pub struct ChatAborted {
     pub aborted: bool,
     /// What was stopped.
     pub run_ids: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Law 10: what would be lost is refused by name and not taken in silence.
+    #[test]
+    fn content_that_is_not_supported_yet_is_refused() {
+        let params = |extra: Value| {
+            let mut params = json!({ "message": "m", "idempotencyKey": "k" });
+            if let (Some(to), Some(from)) = (params.as_object_mut(), extra.as_object()) {
+                to.extend(from.clone());
+            }
+            AgentParams::read(Some(params))
+        };
+        assert!(params(json!({ "attachments": [], "extraSystemPrompt": "" })).is_ok());
+        for extra in [
+            json!({ "attachments": [{ "content": "x" }] }),
+            json!({ "extraSystemPrompt": "be brief" }),
+            json!({ "expectedExistingSessionId": "s" }),
+        ] {
+            let refused = params(extra).expect_err("refused").to_string();
+            assert!(refused.contains("is not supported yet"), "{refused}");
+        }
+    }
 }

@@ -37,7 +37,8 @@ pub use sessions::{
     SESSIONS_LIST_IGNORED, SessionRow, SessionRunStatus, SessionsList, SessionsListParams,
 };
 pub use status::{
-    AgentHealth, Health, HealthParams, ModelRuntime, Runs, SessionsBrief, Status, StatusParams,
+    AgentHealth, AgentSessions, Health, HealthParams, ModelRuntime, RecentSession, Runs,
+    SessionsBrief, Status, StatusParams,
 };
 
 /// The agent that a session key without one belongs to.

@@ -62,9 +62,38 @@ pub struct AgentHealth {
 
 /// The sessions in short.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct SessionsBrief {
     /// How many were counted; at most the limit of a list.
     pub count: u64,
+    /// The same, agent by agent. The CLI of release 2026.9.6 can't print a `status` without it.
+    #[serde(default)]
+    pub by_agent: Vec<AgentSessions>,
+}
+
+/// The sessions of one agent in short.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentSessions {
+    /// The agent.
+    pub agent_id: String,
+    /// How many were counted.
+    pub count: u64,
+    /// The few that changed last, newest first.
+    #[serde(default)]
+    pub recent: Vec<RecentSession>,
+}
+
+/// When a session last changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecentSession {
+    /// Its key.
+    pub key: String,
+    /// Wall time in milliseconds.
+    pub updated_at: u64,
+    /// Milliseconds since then.
+    pub age: u64,
 }
 
 /// The parameters of `status`.

@@ -19,7 +19,7 @@ fn frames(direction: &str) -> Vec<Value> {
         .collect()
 }
 
-/// issue 3, peers: the client's own frames are understood
+/// The client's own frames are understood
 #[test]
 fn what_the_foreign_client_sends_is_a_good_request() {
     let mut methods = Vec::new();
@@ -48,7 +48,7 @@ fn what_the_foreign_client_sends_is_a_good_request() {
     assert_eq!(methods, [method::CONNECT, method::AGENT]);
 }
 
-/// issue 2.6: our own clients can talk to another server of the protocol
+/// Our own clients can talk to another server of the protocol
 #[test]
 fn what_the_foreign_server_sends_can_be_read() {
     let mut read = Vec::new();

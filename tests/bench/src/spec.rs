@@ -197,7 +197,6 @@ mod tests {
         Spec::named(name).expect("the figure is in the table")
     }
 
-    /// Issue 4, "Figures"
     #[test]
     fn thirty_per_cent_more_instructions_than_committed_are_missed() {
         let core = figure("core-instructions");
@@ -206,7 +205,6 @@ mod tests {
         assert_eq!(core.judge(1.0, None), Verdict::Shown);
     }
 
-    /// Issue 3, "Figures"
     #[test]
     fn a_limit_that_is_met_exactly_is_kept() {
         assert_eq!(figure("turn-syncs").judge(3.0, None), Verdict::Kept);
