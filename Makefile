@@ -14,7 +14,7 @@ SEEDS ?= 0..2000
 # All that the core may stand on: serde and its derive. Nothing else can bring IO or a clock in.
 PURE := tidegate-core serde serde_core serde_derive proc-macro2 quote syn unicode-ident
 
-.PHONY: help run build check pure test sim
+.PHONY: help run build check pure coverage-table test sim campaign bench peers docs
 
 help: ## say what each target does
 	@grep -E '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -25,9 +25,13 @@ run: build ## build the gateway and run it
 build: ## build the release program
 	cargo build --release --locked -p tidegate
 
-check: pure ## format, lints, and what the core may depend on
+check: pure ## format, lints, what the core may depend on, which test holds which promise
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo run --quiet --locked -p tidegate-coverage -- --check
+
+coverage-table: ## write docs/coverage.md from docs/promises.toml and the tests
+	cargo run --quiet --locked -p tidegate-coverage
 
 pure:
 	@echo "the core depends on serde alone"
@@ -47,3 +51,10 @@ test: check build ## the gate: checks, a fixed block of seeds, every test
 
 sim: build ## simulate seeds: make sim SEEDS=0..100000
 	$(TIDEGATE) sim run --seeds $(SEEDS)
+
+bench: ## measure the program: one table of figures, with their limits
+	cargo build --profile dist --locked -p tidegate
+	cargo run --release --locked -p tidegate-bench -- $(BENCH_ARGS)
+
+peers: build ## drive the gateway with real clients and servers, installed on the spot
+	TIDEGATE_BIN="$$(realpath $(TIDEGATE))" tests/peers/run.sh all

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior, params};
 use tidegate_core::{
     AcceptReport, ClaimReport, Epoch, LoadReport, LookupReport, SettleReport, StoreError,
@@ -287,6 +288,9 @@ fn configure(sql: &Connection) -> rusqlite::Result<()> {
     sql.pragma_update(None, "journal_mode", "WAL")?;
     sql.pragma_update(None, "synchronous", "FULL")?;
     sql.pragma_update(None, "foreign_keys", true)?;
+    // A plan that does not depend on bound values: otherwise the cached statements that touch
+    // a partial index are parsed again at every use.
+    sql.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     sql.pragma_update(None, "journal_size_limit", LOG_LIMIT_BYTES)
 }
 
