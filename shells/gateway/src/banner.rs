@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::called::{program, quoted};
 use crate::cli::DEFAULT_PORT;
+use crate::config::Source;
 
 /// What the banner tells.
 #[derive(Clone, Debug)]
@@ -16,8 +17,10 @@ pub struct Banner<'a> {
     pub state_dir: &'a Path,
     /// Whether clients find the state directory by themselves.
     pub is_default_dir: bool,
-    /// Whether the token is that of the state directory.
-    pub is_kept_token: bool,
+    /// The configuration file, where clients do not find it by themselves.
+    pub config: Option<&'a Path>,
+    /// Who set the token; `None` if it is that of the state directory.
+    pub own_token: Option<&'a Source>,
     /// Which model answers.
     pub model: &'a str,
 }
@@ -27,10 +30,9 @@ impl Banner<'_> {
     #[must_use]
     pub fn text(&self) -> String {
         let address = self.address;
-        let token = if self.is_kept_token {
-            format!("in {}", self.state_dir.join("token").display())
-        } else {
-            "your own, from --token or TIDEGATE_GATEWAY_TOKEN".to_owned()
+        let token = match self.own_token {
+            None => format!("in {}", self.state_dir.join("token").display()),
+            Some(source) => format!("your own, from {source}"),
         };
         format!(
             "tidegate {version}\n\
@@ -55,8 +57,14 @@ impl Banner<'_> {
         if self.address.port() != DEFAULT_PORT {
             next.push_str(&format!(" --port {}", self.address.port()));
         }
-        if !self.is_default_dir && self.is_kept_token {
+        let is_found = matches!(self.own_token, None | Some(Source::File(..)));
+        if !self.is_default_dir && is_found {
             next.push_str(&format!(" --state-dir {}", quoted(self.state_dir)));
+        }
+        if let Some(config) = self.config
+            && is_found
+        {
+            next.push_str(&format!(" --config {}", quoted(config)));
         }
         next
     }
@@ -71,7 +79,8 @@ mod tests {
             address: SocketAddr::from(([127, 0, 0, 1], port)),
             state_dir: Path::new("/a dir"),
             is_default_dir,
-            is_kept_token: true,
+            config: None,
+            own_token: None,
             model: "demo",
         }
         .text()
@@ -84,5 +93,23 @@ mod tests {
         assert!(
             next(banner(7, false)).ends_with(" agent -m \"hello\" --port 7 --state-dir '/a dir'")
         );
+    }
+
+    /// A token of the file is found through the file, and nothing else leads to it.
+    #[test]
+    fn the_next_command_leads_to_the_file_that_holds_the_token() {
+        let at = crate::config::At { line: 3, column: 1 };
+        let source = Source::File(Path::new("/c.json5").into(), at);
+        let text = Banner {
+            address: SocketAddr::from(([127, 0, 0, 1], DEFAULT_PORT)),
+            state_dir: Path::new("/s"),
+            is_default_dir: true,
+            config: Some(Path::new("/c.json5")),
+            own_token: Some(&source),
+            model: "demo",
+        }
+        .text();
+        assert!(text.contains("your own, from /c.json5:3"), "{text}");
+        assert!(text.ends_with(" --config /c.json5"), "{text}");
     }
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tidegate_sim::Fault;
 use tidegate_wire::Secret;
 
+use crate::config::Given;
 use crate::exit::Exit;
 use crate::manual;
 
@@ -48,6 +49,13 @@ pub enum Command {
         after_long_help = manual::after(manual::AGENT_EXAMPLES, &manual::AGENT_EXITS)
     )]
     Agent(AgentArgs),
+    /// Check the configuration, show what it comes to, or print its schema.
+    #[command(
+        subcommand,
+        long_about = manual::CONFIG,
+        after_long_help = manual::after(manual::CONFIG_EXAMPLES, &manual::CONFIG_EXITS)
+    )]
+    Config(ConfigCommand),
     /// Simulate the core: seeds in, broken promises out.
     #[command(
         subcommand,
@@ -55,6 +63,13 @@ pub enum Command {
         after_long_help = manual::after(manual::SIM_EXAMPLES, &manual::SIM_EXITS)
     )]
     Sim(SimCommand),
+    /// Run timelines written as text.
+    #[command(
+        subcommand,
+        long_about = manual::SCENARIO,
+        after_long_help = manual::after(manual::SCENARIO_EXAMPLES, &manual::SCENARIO_EXITS)
+    )]
+    Scenario(ScenarioCommand),
 }
 
 /// The commands about the gateway.
@@ -80,6 +95,29 @@ pub enum GatewayCommand {
     Call(CallArgs),
 }
 
+/// The commands about the configuration.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Say what is wrong with the configuration, all at once.
+    #[command(
+        long_about = manual::CONFIG_CHECK,
+        after_long_help = manual::after(manual::CONFIG_CHECK_EXAMPLES, &manual::CONFIG_EXITS)
+    )]
+    Check(ConfigArgs),
+    /// Show every setting and who set it.
+    #[command(
+        long_about = manual::CONFIG_SHOW,
+        after_long_help = manual::after(manual::CONFIG_SHOW_EXAMPLES, &manual::CONFIG_EXITS)
+    )]
+    Show(ConfigArgs),
+    /// Print the JSON Schema of the file.
+    #[command(
+        long_about = manual::CONFIG_SCHEMA,
+        after_long_help = manual::after(manual::CONFIG_SCHEMA_EXAMPLES, &[Exit::Ok, Exit::Usage])
+    )]
+    Schema,
+}
+
 /// The commands of the simulator.
 #[derive(Debug, Subcommand)]
 pub enum SimCommand {
@@ -97,12 +135,26 @@ pub enum SimCommand {
     Replay(SimReplayArgs),
 }
 
+/// The commands about scenarios.
+#[derive(Debug, Subcommand)]
+pub enum ScenarioCommand {
+    /// Run scenario files and compare what comes with what they expect.
+    #[command(
+        long_about = manual::SCENARIO_RUN,
+        after_long_help = manual::after(manual::SCENARIO_EXAMPLES, &manual::SCENARIO_EXITS)
+    )]
+    Run(ScenarioRunArgs),
+}
+
 /// Where the gateway keeps what must last.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct StateArgs {
     /// The state directory: database, token, key. Default: ~/.tidegate.
     #[arg(long, value_name = "DIR", env = "TIDEGATE_STATE_DIR")]
     pub state_dir: Option<PathBuf>,
+    /// The configuration file. Default: tidegate.json5 in the state directory, if it is there.
+    #[arg(long, value_name = "FILE", env = "TIDEGATE_CONFIG")]
+    pub config: Option<PathBuf>,
 }
 
 /// Which gateway a client command asks.
@@ -114,14 +166,14 @@ pub struct TargetArgs {
         reason = "a doc comment here would become the command's own help"
     )]
     pub state: StateArgs,
-    /// The port of the gateway on this machine.
-    #[arg(long, env = "TIDEGATE_GATEWAY_PORT", default_value_t = DEFAULT_PORT, value_parser = clap::value_parser!(u16).range(1..))]
-    pub port: u16,
+    /// The port of the gateway on this machine. Default: that of the configuration, or 18789.
+    #[arg(long, env = "TIDEGATE_GATEWAY_PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Option<u16>,
     /// The whole address, instead of the port: ws://HOST:PORT.
     #[arg(long)]
     pub url: Option<String>,
-    /// The gateway's token. Default: the token file of the state directory, for a gateway on
-    /// this machine. Other users of the machine can see a flag; they cannot see the variable.
+    /// The gateway's token. Default, for a gateway on this machine: that of the configuration,
+    /// or the token file of the state directory. Other users of the machine can see a flag; they cannot see the variable.
     #[arg(long, env = "TIDEGATE_GATEWAY_TOKEN", hide_env_values = true, value_parser = secret)]
     pub token: Option<Secret>,
 }
@@ -134,26 +186,21 @@ pub struct RunArgs {
         missing_docs,
         reason = "a doc comment here would become the command's own help"
     )]
-    pub state: StateArgs,
-    /// The port to listen on, on 127.0.0.1. 0 takes any free one and prints it.
-    #[arg(long, env = "TIDEGATE_GATEWAY_PORT", default_value_t = DEFAULT_PORT)]
-    pub port: u16,
-    /// The token that clients must show. Default: the one kept in the state directory, made
-    /// at the first start.
-    #[arg(long, env = "TIDEGATE_GATEWAY_TOKEN", hide_env_values = true, value_parser = secret)]
-    pub token: Option<Secret>,
-    /// An OpenAI-compatible server, up to and with /v1. Its key, if it needs one, comes from
-    /// the variable TIDEGATE_PROVIDER_KEY. Without this flag the built-in demo model answers.
-    #[arg(long, value_name = "URL", requires = "model")]
-    pub provider_url: Option<String>,
-    /// The model to ask that server for.
-    #[arg(long, value_name = "NAME", requires = "provider_url")]
-    pub model: Option<String>,
-    /// Seconds without progress after which a model call is given up. Without it: 120 for a
-    /// server in the cloud, 300 for a self-hosted one; a local one has 300 to begin and no
-    /// limit after that.
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..), requires = "provider_url")]
-    pub provider_timeout: Option<u64>,
+    pub given: Given,
+}
+
+/// `tidegate config check` and `tidegate config show`.
+#[derive(Clone, Debug, Args)]
+pub struct ConfigArgs {
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would become the command's own help"
+    )]
+    pub given: Given,
+    /// Print the answer as JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `tidegate gateway health`.
@@ -234,6 +281,27 @@ pub struct SimRunArgs {
     pub fault: Option<Fault>,
 }
 
+/// `tidegate scenario run`.
+#[derive(Clone, Debug, Args)]
+pub struct ScenarioRunArgs {
+    /// Scenario files, or folders that hold some. Default: scenarios/.
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Kill the process before each input and after each single output, and judge what holds
+    /// over a crash.
+    #[arg(long)]
+    pub crash_at_every_step: bool,
+    /// Run every order of what falls on one instant, up to a thousand for each scenario.
+    #[arg(long)]
+    pub orders: bool,
+    /// Print what happened.
+    #[arg(long)]
+    pub trace: bool,
+    /// Write what happened into the files that hold an expected trace.
+    #[arg(long)]
+    pub bless: bool,
+}
+
 /// `tidegate sim replay`.
 #[derive(Clone, Debug, Args)]
 pub struct SimReplayArgs {
@@ -285,7 +353,8 @@ fn fault(name: &str) -> Result<Fault, String> {
     })
 }
 
-fn secret(text: &str) -> Result<Secret, String> {
+/// Reads a token of the command line or of its variable.
+pub fn secret(text: &str) -> Result<Secret, String> {
     match text.trim() {
         "" => Err("the token is empty".into()),
         token => Ok(Secret::new(token)),
@@ -346,10 +415,16 @@ mod tests {
     }
 
     #[test]
-    fn a_model_needs_its_server_and_a_server_its_model() {
-        for wrong in [["--model", "m"], ["--provider-url", "http://h/v1"]] {
-            let line = ["tidegate", "gateway", "run"].into_iter().chain(wrong);
-            assert!(Cli::try_parse_from(line).is_err(), "{wrong:?}");
-        }
+    fn a_server_needs_its_model() {
+        let line = [
+            "tidegate",
+            "gateway",
+            "run",
+            "--provider-url",
+            "http://h/v1",
+        ];
+        assert!(Cli::try_parse_from(line).is_err());
+        let whole = line.into_iter().chain(["--model", "m"]);
+        assert!(Cli::try_parse_from(whole).is_ok());
     }
 }

@@ -7,6 +7,7 @@ mod banner;
 mod call;
 mod called;
 mod cli;
+mod config;
 mod exit;
 mod logs;
 mod manual;
@@ -15,6 +16,7 @@ mod out;
 mod problem;
 mod random;
 mod rpc;
+mod scenario;
 mod serve;
 mod signals;
 mod simulate;
@@ -27,7 +29,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::cli::{Cli, Command, GatewayCommand, SimCommand};
+use crate::cli::{Cli, Command, ConfigCommand, GatewayCommand, ScenarioCommand, SimCommand};
 use crate::exit::Exit;
 use crate::problem::Problem;
 
@@ -46,6 +48,10 @@ fn run(command: &Command) -> Exit {
         Command::Gateway(GatewayCommand::Health(args)) => block_on(call::health(args)),
         Command::Gateway(GatewayCommand::Call(args)) => block_on(call::call(args)),
         Command::Gateway(GatewayCommand::Run(args)) => serve::gateway(args),
+        Command::Config(ConfigCommand::Check(args)) => config::check(args),
+        Command::Config(ConfigCommand::Show(args)) => config::show(args),
+        Command::Config(ConfigCommand::Schema) => config::schema(),
+        Command::Scenario(ScenarioCommand::Run(args)) => scenario::run(args),
         Command::Sim(SimCommand::Run(args)) => simulate::run(args),
         Command::Sim(SimCommand::Replay(args)) => simulate::replay(args),
     }

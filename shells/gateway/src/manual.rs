@@ -21,6 +21,9 @@ pub const AGENT_EXITS: [Exit; 6] = [
     Exit::Interrupted,
 ];
 
+/// What `tidegate config` can end with.
+pub const CONFIG_EXITS: [Exit; 3] = [Exit::Ok, Exit::Usage, Exit::Configuration];
+
 /// What the simulator's commands can end with.
 pub const SIM_EXITS: [Exit; 7] = [
     Exit::Ok,
@@ -77,7 +80,10 @@ that was accepted is lost then either.
 The state directory is made at the first start, readable by you alone, with the token that \
 clients must show. One gateway at a time owns a state directory.
 
-Without --provider-url a built-in demo model answers, and says so in every reply.";
+Settings come from tidegate.json5 in the state directory, or from the file that --config names; \
+variables win over it, and flags over both. A configuration with a mistake is refused before \
+anything is made. Where no provider is named, a built-in demo model answers, and says so in every \
+reply.";
 
 /// Its examples.
 pub const RUN_EXAMPLES: &str = "  tidegate gateway run
@@ -124,6 +130,46 @@ pub const AGENT_EXAMPLES: &str = "  tidegate agent -m \"hello\"
   tidegate agent -m \"and the second point?\" --session-key agent:main:notes
   tidegate agent -m \"summarise\" --idempotency-key build-17 --timeout 120 --json";
 
+/// `tidegate config`.
+pub const CONFIG: &str = "\
+Check the configuration, show what it comes to, or print its schema. The file is JSON5, by default \
+tidegate.json5 in the state directory; variables win over it, and flags over both. Nothing is \
+started or made.";
+
+/// Its examples.
+pub const CONFIG_EXAMPLES: &str = "  tidegate config check
+  tidegate config show --config ./tidegate.json5
+  tidegate config schema > tidegate.schema.json";
+
+/// `tidegate config check`.
+pub const CONFIG_CHECK: &str = "\
+Say what is wrong with the configuration that `tidegate gateway run` would use with the same flags \
+and variables: each mistake by file, line and column, with what was expected and the nearest right \
+name. Settings of the past are no mistakes; a warning says what replaced them.
+
+With --json stdout is one object: ok, file, problems, warnings.";
+
+/// Its examples.
+pub const CONFIG_CHECK_EXAMPLES: &str = "  tidegate config check
+  tidegate config check --config ./tidegate.json5 --json";
+
+/// `tidegate config show`.
+pub const CONFIG_SHOW: &str = "\
+Show every setting, its value, and who set it: the default, a line of the file, a variable or a \
+flag. Secrets are shown as ***.";
+
+/// Its examples.
+pub const CONFIG_SHOW_EXAMPLES: &str = "  tidegate config show
+  tidegate config show --port 18790 --json";
+
+/// `tidegate config schema`.
+pub const CONFIG_SCHEMA: &str = "\
+Print the JSON Schema of the configuration file, for editors: they complete names and show what \
+they mean.";
+
+/// Its examples.
+pub const CONFIG_SCHEMA_EXAMPLES: &str = "  tidegate config schema > tidegate.schema.json";
+
 /// `tidegate sim`.
 pub const SIM: &str = "\
 Run the gateway's core in a simulated world: modelled provider, store, clients, crashes and \
@@ -161,3 +207,34 @@ breaks a promise says which, when, and what led to it.";
 /// Its examples.
 pub const SIM_REPLAY_EXAMPLES: &str = "  tidegate sim replay --seed 4711
   tidegate sim replay --seed 4 --fault lane-release-lost";
+
+/// What the scenario commands can end with.
+pub const SCENARIO_EXITS: [Exit; 6] = [
+    Exit::Ok,
+    Exit::Failed,
+    Exit::Usage,
+    Exit::Violation,
+    Exit::Liveness,
+    Exit::Halt,
+];
+
+/// `tidegate scenario`.
+pub const SCENARIO: &str = "\
+Run timelines written as text: what clients, the model, the store, the process and the clock do, \
+and what must come of it. They run over the gateway's core alone, in simulated time, with all \
+checkers on. docs/scenarios.md tells how one is written.";
+
+/// `tidegate scenario run`.
+pub const SCENARIO_RUN: &str = "\
+Run scenario files, each as it is written. Prints one line for each, what is wrong below it, and \
+a summary; the exit code is that of the first one that failed. A file that is not understood is \
+refused with line, column and the nearest valid name.
+
+With --orders, everything that falls on one instant also changes places. With \
+--crash-at-every-step, the process is also killed at every single step, as a crash and as a loss \
+of power, and started again after a second.";
+
+/// Its examples.
+pub const SCENARIO_EXAMPLES: &str = "  tidegate scenario run
+  tidegate scenario run --orders --crash-at-every-step
+  tidegate scenario run --trace scenarios/idle/a-blocked-loop.scenario";

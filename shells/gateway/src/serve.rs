@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::banner::Banner;
 use crate::cli::RunArgs;
+use crate::config::{Configuration, Settings};
 use crate::exit::Exit;
 use crate::model::Model;
 use crate::out;
@@ -37,17 +38,21 @@ struct Rooms {
     store: SqliteStore,
     token: Token,
     model: Model,
+    settings: Settings,
     boot_id: String,
 }
 
 fn open(args: &RunArgs) -> Result<Rooms, Problem> {
-    let model = Model::choose(args)?;
-    let path = target::state_dir(&args.state)?;
+    let configuration = Configuration::load(&args.given)?;
+    configuration.tell_warnings();
+    let settings = configuration.settings()?;
+    let model = Model::choose(&settings)?;
+    let path = target::state_dir(&args.given.flags.state)?;
     let refused = |error: &dyn std::error::Error| Problem::configuration(error.to_string());
     let dir = StateDir::acquire(&path).map_err(|error| refused(&error))?;
     let kept = dir.token().map_err(|error| refused(&error))?;
-    let token = match &args.token {
-        Some(own) => Token::new(own.reveal()),
+    let token = match &settings.token {
+        Some((own, _)) => Token::new(own.reveal()),
         None => Token::new(kept.reveal()),
     };
     let store = SqliteStore::open(&dir).map_err(|error| refused(&error))?;
@@ -56,6 +61,7 @@ fn open(args: &RunArgs) -> Result<Rooms, Problem> {
         store,
         token,
         model,
+        settings,
         boot_id: random::name()?,
     })
 }
@@ -76,10 +82,10 @@ fn run(args: &RunArgs, rooms: Rooms) -> Result<Exit, Problem> {
 
 async fn serve(args: &RunArgs, rooms: Rooms) -> Result<Exit, Problem> {
     let signals = Signals::listen()?;
-    let (port, address) = bind(args.port).await?;
+    let (port, address) = bind(rooms.settings.port).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let key = rooms.store.fingerprint_key();
-    let config = rooms.model.config();
+    let config = rooms.model.config(&rooms.settings);
     let models = Arc::clone(&rooms.model.models);
     let (driver, client) = Driver::new(config, rooms.store, models, Arc::clone(&clock), key);
     let server = Server::new(
@@ -95,8 +101,9 @@ async fn serve(args: &RunArgs, rooms: Rooms) -> Result<Exit, Problem> {
     let banner = Banner {
         address,
         state_dir: rooms.dir.path(),
-        is_default_dir: args.state.state_dir.is_none(),
-        is_kept_token: args.token.is_none(),
+        is_default_dir: args.given.flags.state.state_dir.is_none(),
+        config: args.given.flags.state.config.as_deref(),
+        own_token: rooms.settings.token.as_ref().map(|(_, source)| source),
         model: &rooms.model.words,
     };
     out::line(&banner.text());

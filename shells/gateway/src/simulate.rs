@@ -100,7 +100,7 @@ pub fn replay(args: &SimReplayArgs) -> Exit {
 
 /// What a script may conclude from a finding: a promise was broken by what was done, by what
 /// was never done, or the core said so itself.
-const fn exit_of(code: Code) -> Exit {
+pub const fn exit_of(code: Code) -> Exit {
     match code {
         Code::Halt => Exit::Halt,
         Code::NoOutcome

@@ -1,8 +1,8 @@
 //! Which gateway a client command talks to, and the token that it shows.
 //!
-//! A flag wins over its variable (clap sees to that), and both over the token file. The file
-//! is shown to a gateway on this machine only: `--url` must not carry a secret away that
-//! nobody chose to send.
+//! A flag wins over its variable (clap sees to that), both over the configuration, and that
+//! over the token file. A token that was not named is shown to a gateway on this machine only:
+//! `--url` must not carry a secret away that nobody chose to send.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use tidegate_wire::Secret;
 use tokio_tungstenite::tungstenite::http::Uri;
 
 use crate::cli::{DEFAULT_PORT, StateArgs, TargetArgs};
+use crate::config::ClientFile;
 use crate::problem::Problem;
 
 /// A gateway's address.
@@ -64,13 +65,21 @@ impl Target {
             Some(url) => parse(url)?,
             None => Address {
                 host: "127.0.0.1".into(),
-                port: args.port,
+                port: match args.port {
+                    Some(port) => port,
+                    None => ClientFile::read(&args.state)?
+                        .port()?
+                        .unwrap_or(DEFAULT_PORT),
+                },
             },
         };
         let state_dir = state_dir(&args.state)?;
         let token = match &args.token {
             Some(token) => Some(token.clone()),
-            None if address.is_loopback() => kept(&state_dir)?,
+            None if address.is_loopback() => match ClientFile::read(&args.state)?.token()? {
+                Some(own) => Some(own),
+                None => kept(&state_dir)?,
+            },
             None => None,
         };
         Ok(Self {
@@ -136,8 +145,9 @@ mod tests {
         TargetArgs {
             state: StateArgs {
                 state_dir: Some("/state".into()),
+                config: None,
             },
-            port: 1,
+            port: Some(1),
             url: url.map(Into::into),
             token: token.map(Secret::new),
         }

@@ -1,0 +1,145 @@
+//! Judges what the values mean together: providers, models, and pauses that belong together.
+//!
+//! It only adds findings; the values stay as they are.
+
+use tidegate_models::BadProvider;
+
+use super::nearest::nearest;
+use super::read::Reading;
+use super::settings;
+use super::source::{Place, Source, echo};
+
+/// Judges everything that was read and laid over it.
+pub fn judge(reading: &mut Reading) {
+    providers(reading);
+    primary(reading);
+    pauses(reading);
+}
+
+fn providers(reading: &mut Reading) {
+    for id in settings::provider_ids(&reading.values) {
+        let base_url = Place::provider(&id, "baseUrl");
+        let Some(provider) = settings::provider(&reading.values, &id, "any") else {
+            continue;
+        };
+        let Err(bad) = provider.chat() else { continue };
+        let (place, says) = match bad {
+            BadProvider::Url(why) => (
+                base_url,
+                format!(
+                    "is no http:// or https:// address ({why}); expected something like \
+                     https://api.example.com/v1"
+                ),
+            ),
+            BadProvider::UserInUrl => {
+                let says = "holds a user name or password; put the key into apiKey";
+                (base_url, says.to_owned())
+            }
+            BadProvider::Endpoint => (
+                base_url,
+                "goes too far; expected an address that ends before /chat/completions and has \
+                 no ? or #, for example https://api.example.com/v1"
+                    .to_owned(),
+            ),
+            BadProvider::Key => {
+                let says = "holds a character that can't be sent in a header; copy the key again";
+                (Place::provider(&id, "apiKey"), says.to_owned())
+            }
+            other @ BadProvider::NoModel => (base_url, format!("can't be used: {other}")),
+        };
+        let source = source_of(reading, &place);
+        reading.problem(source, place, says, None);
+    }
+}
+
+fn primary(reading: &mut Reading) {
+    let place = Place::of("agents.defaults.model.primary");
+    let Some((id, model)) = settings::primary(&reading.values) else {
+        let ids = settings::provider_ids(&reading.values);
+        if let Some(id) = ids.first()
+            && !reading.values.contains_key(&place)
+            && let Some(source) = settings::source_within(&reading.values, id)
+        {
+            let says = "is not in use, and the demo model answers: set \
+                        agents.defaults.model.primary to \"provider/model\"";
+            let place = Place::of("models.providers").name(id);
+            reading.warning(source, place, says.into());
+        }
+        return;
+    };
+    let (id, model) = (id.to_owned(), model.to_owned());
+    let there = Place::of("models.providers").name(&id);
+    let problems = &reading.problems;
+    if problems.is_within(&there) || problems.before(&there).next().is_some() {
+        // What is wrong there was said; what else would be is not known.
+        return;
+    }
+    let ids = settings::provider_ids(&reading.values);
+    let source = source_of(reading, &place);
+    if !ids.contains(&id) {
+        let near = nearest(&id, ids.iter().map(String::as_str));
+        let near = near.map(|near| format!("{near}/{model}"));
+        let says = not_there(
+            &format!("names the provider \"{}\"", echo(&id)),
+            near.as_deref(),
+            &ids,
+        );
+        return reading.problem(source, place, says, near);
+    }
+    let models = settings::models(&reading.values, &id);
+    if !models.is_empty() && !models.contains(&model) {
+        let near = nearest(&model, models.iter().map(String::as_str));
+        let near = near.map(|near| format!("{id}/{near}"));
+        let names = format!("names the model \"{}\" of {}", echo(&model), echo(&id));
+        let says = not_there(&names, near.as_deref(), &models);
+        reading.problem(source, place, says, near);
+    }
+}
+
+/// The most names that a finding lists (law 9).
+const NAMES_CAP: usize = 10;
+
+fn not_there<'a>(
+    names: &str,
+    near: Option<&str>,
+    there: impl IntoIterator<Item = &'a String>,
+) -> String {
+    let near = near.map_or_else(String::new, |near| {
+        format!("; did you mean \"{}\"?", echo(near))
+    });
+    let there: Vec<_> = there.into_iter().map(|name| echo(name)).collect();
+    let expected = match there.len() {
+        0 => "; there is none under models.providers".to_owned(),
+        1..=NAMES_CAP => format!("; expected one of {}", there.join(", ")),
+        more => format!("; expected one of the {more} that are configured"),
+    };
+    format!("{names}, which is not configured{near}{expected}")
+}
+
+/// The longest pause is not shorter than the first.
+fn pauses(reading: &mut Reading) {
+    let (first, longest) = (
+        "tidegate.limits.storeRetryMs",
+        "tidegate.limits.storeRetryMaxMs",
+    );
+    let number = |path| settings::whole(&reading.values, path).unwrap_or_default();
+    let (first_ms, longest_ms) = (number(first), number(longest));
+    if longest_ms < first_ms {
+        let set = [longest, first].map(Place::of);
+        let place = set
+            .into_iter()
+            .find(|place| reading.values.contains_key(place));
+        let place = place.unwrap_or_default();
+        let source = source_of(reading, &place);
+        let says = format!(
+            "makes the longest pause ({longest_ms} ms) shorter than the first ({first_ms} ms); \
+             expected storeRetryMaxMs to be at least storeRetryMs"
+        );
+        reading.problem(source, place, says, None);
+    }
+}
+
+fn source_of(reading: &Reading, place: &Place) -> Source {
+    let setting = reading.values.get(place);
+    setting.map_or(Source::Default, |setting| setting.source.clone())
+}

@@ -1,0 +1,192 @@
+//! The typed result: what the gateway runs with.
+//!
+//! It takes values that were read, laid over and judged. It finds no fault with them.
+
+use std::collections::BTreeSet;
+
+use tidegate_core::{Budget, Config};
+use tidegate_models::{BadProvider, OpenAiChat, ReqwestTransport, Secret as ProviderKey};
+use tidegate_wire::Secret;
+
+use super::read::{Setting, Value, Values};
+use super::source::{Place, Source, Step};
+use super::table::{Default as Otherwise, KEYS, Key};
+
+/// What the gateway runs with.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The port to listen on; 0 is any free one.
+    pub port: u16,
+    /// The token of the operator's own, and who set it.
+    pub token: Option<(Secret, Source)>,
+    /// Whose model answers; `None` is the demo model.
+    pub provider: Option<Provider>,
+    /// The core's configuration but for its provider.
+    pub core: Config,
+}
+
+/// A provider and the model to ask it for.
+#[derive(Clone, Debug)]
+pub struct Provider {
+    /// Where it is, up to and with `/v1`.
+    pub base_url: String,
+    /// The model.
+    pub model: String,
+    /// Its key.
+    pub key: Option<ProviderKey>,
+    /// The limit of a call without progress, in milliseconds.
+    pub timeout_ms: Option<u64>,
+}
+
+impl Provider {
+    /// A client of it.
+    ///
+    /// # Errors
+    /// If it can't be used as it is named.
+    pub fn chat(&self) -> Result<OpenAiChat, BadProvider> {
+        let transport = ReqwestTransport::new(&self.base_url);
+        OpenAiChat::new(&self.base_url, &self.model, self.key.clone(), transport)
+    }
+}
+
+impl Settings {
+    /// The settings that these values are.
+    #[must_use]
+    pub fn of(values: &Values) -> Self {
+        let port = whole(values, "gateway.port").and_then(|port| u16::try_from(port).ok());
+        let token = values.get(&Place::of("gateway.auth.token"));
+        let budget = values.get(&Place::of("agents.defaults.timeoutSeconds"));
+        let mut core = Config {
+            agent_budget: budget
+                .and_then(Setting::whole)
+                .map(|seconds| match seconds {
+                    0 => Budget::Unlimited,
+                    seconds => Budget::Limited(seconds.saturating_mul(1_000)),
+                }),
+            ..Config::default()
+        };
+        for key in KEYS {
+            if let (Some(slot), Some(value)) = (key.slot, whole(values, key.path)) {
+                slot(&mut core, value);
+            }
+        }
+        Self {
+            port: port.unwrap_or_default(),
+            token: token.and_then(|set| Some((set.secret()?.clone(), set.source.clone()))),
+            provider: primary(values).and_then(|(id, model)| provider(values, id, model)),
+            core,
+        }
+    }
+}
+
+impl Setting {
+    /// Its number, if it is one.
+    #[must_use]
+    pub fn whole(&self) -> Option<u64> {
+        match self.value {
+            Value::Whole(number) => Some(number),
+            Value::Text(_) | Value::Secret(_) => None,
+        }
+    }
+
+    /// Its secret, if it is one.
+    #[must_use]
+    pub fn secret(&self) -> Option<&Secret> {
+        match &self.value {
+            Value::Secret(secret) => Some(secret),
+            Value::Text(_) | Value::Whole(_) => None,
+        }
+    }
+
+    /// Its text, if it is one that may be shown.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Text(text) => Some(text),
+            Value::Secret(_) | Value::Whole(_) => None,
+        }
+    }
+}
+
+/// The row of the table with this path.
+///
+/// # Panics
+/// If there is none: the paths in the code are those of the table.
+#[must_use]
+pub fn row(path: &str) -> &'static Key {
+    let found = KEYS.iter().find(|key| key.path == path);
+    found.unwrap_or_else(|| panic!("the table has a row {path}"))
+}
+
+/// The number at a path without `*`, set or by default.
+#[must_use]
+pub fn whole(values: &Values, path: &str) -> Option<u64> {
+    let set = values.get(&Place::of(path)).and_then(Setting::whole);
+    set.or_else(|| match row(path).default {
+        Otherwise::Whole(number) | Otherwise::Machine(number, _) => Some(number()),
+        Otherwise::Unset | Otherwise::Word(_) => None,
+    })
+}
+
+/// Provider and model that answer; the model's name may hold a `/`.
+#[must_use]
+pub fn primary(values: &Values) -> Option<(&str, &str)> {
+    let set = values.get(&Place::of("agents.defaults.model.primary"))?;
+    set.text()?.split_once('/')
+}
+
+/// The provider `id` with `model`; `None` without an address.
+#[must_use]
+pub fn provider(values: &Values, id: &str, model: &str) -> Option<Provider> {
+    let at = |name| values.get(&Place::provider(id, name));
+    Some(Provider {
+        base_url: at("baseUrl")?.text()?.to_owned(),
+        model: model.to_owned(),
+        key: at("apiKey")
+            .and_then(Setting::secret)
+            .and_then(|secret| ProviderKey::new(secret.reveal())),
+        timeout_ms: at("timeoutSeconds")
+            .and_then(Setting::whole)
+            .map(|seconds| seconds.saturating_mul(1_000)),
+    })
+}
+
+/// The models that are listed for a provider.
+#[must_use]
+pub fn models(values: &Values, id: &str) -> BTreeSet<String> {
+    let listed = values
+        .iter()
+        .filter_map(|(place, setting)| match place.steps() {
+            [_, _, Step::Name(of), Step::Name(name), Step::Item(_), _]
+                if of == id && name == "models" && setting.key.path.starts_with("models.") =>
+            {
+                setting.text().map(ToOwned::to_owned)
+            }
+            _ => None,
+        });
+    listed.collect()
+}
+
+/// The providers of which anything is set.
+#[must_use]
+pub fn provider_ids(values: &Values) -> BTreeSet<String> {
+    let ids = values
+        .iter()
+        .filter_map(|(place, setting)| match place.steps() {
+            [_, _, Step::Name(id), ..] if setting.key.path.starts_with("models.providers.*") => {
+                Some(id.clone())
+            }
+            _ => None,
+        });
+    ids.collect()
+}
+
+/// Where the first key of a provider is set.
+#[must_use]
+pub fn source_within(values: &Values, id: &str) -> Option<Source> {
+    let within = values.iter().filter(|(place, setting)| {
+        setting.key.path.starts_with("models.providers.*")
+            && matches!(place.steps(), [_, _, Step::Name(of), ..] if of == id)
+    });
+    within.map(|(_, setting)| setting.source.clone()).min()
+}
