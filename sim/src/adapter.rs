@@ -10,19 +10,38 @@ use std::collections::BTreeMap;
 
 use tidegate_core::{
     Accept, AcceptReport, Answer, Attempt, Config, Core, Event, Fence, Halt, Input, LoadReport,
-    ModelEnd, ModelFact, Now, OpenRun, Output, RunId, SessionId, SettleReport, Subject, Ticket,
-    Time, Timer,
+    ModelEnd, ModelFact, Now, OpenRun, Output, RequestId, RunId, SessionId, SettleReport, Subject,
+    Ticket, Time, Timer,
 };
 
 use crate::fault::Fault;
 
-/// The occasion at which a fault strikes.
-const STRIKES_AT: u32 = 3;
+/// The occasion at which a fault strikes where nothing says another.
+pub(crate) const STRIKES_AT: u32 = 3;
+
+/// For how many inputs the original of a restored core runs along.
+const TWIN_INPUTS: u32 = 40;
+/// A request that nobody ever made.
+pub(crate) const NOBODY: RequestId = RequestId::from_u128(u128::MAX);
+
+/// An odd but legal way to drive the core for one input. It changes nothing of what the core
+/// orders, and the system compares that it does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trick {
+    /// The core goes on from a snapshot of itself; the original runs along for a while.
+    Restore,
+    /// The drain is dropped after so many outputs; the rest leads the next drain.
+    Halves(u64),
+    /// The time lies so many milliseconds before that of the last input.
+    Back(u64),
+}
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct System {
     core: Core,
+    /// The original of a restored core, and for how many inputs it still runs along.
+    twin: Option<(Core, u32)>,
     plant: Option<Plant>,
 }
 
@@ -30,13 +49,24 @@ impl System {
     pub(crate) fn new(config: Config, fault: Option<Fault>) -> Self {
         Self {
             core: Core::new(config),
+            twin: None,
             plant: fault.map(Plant::new),
         }
+    }
+
+    /// With a fault that strikes at its how-manyth occasion, from 1.
+    pub(crate) fn planted(config: Config, planted: Option<(Fault, u32)>) -> Self {
+        let mut system = Self::new(config, planted.map(|(fault, _)| fault));
+        if let (Some(plant), Some((_, occasion))) = (&mut system.plant, planted) {
+            plant.strikes_at = occasion;
+        }
+        system
     }
 
     /// A new life: nothing of the core is left. A fault that has struck stays so.
     pub(crate) fn restart(&mut self, config: Config) {
         self.core = Core::new(config);
+        self.twin = None;
         if let Some(plant) = &mut self.plant {
             plant.forget();
         }
@@ -46,10 +76,85 @@ impl System {
         self.core.check()
     }
 
-    /// Hands an input in and puts what follows into `outputs`.
-    pub(crate) fn handle(&mut self, now: Now, input: &Input, outputs: &mut Vec<Output>) {
+    /// Hands an input in and puts what follows into `outputs`. False if what follows is not
+    /// what it must be: a twin differs, or a dropped drain did not come back whole.
+    pub(crate) fn handle(
+        &mut self,
+        now: Now,
+        input: &Input,
+        trick: Option<Trick>,
+        outputs: &mut Vec<Output>,
+    ) -> bool {
+        if self.plant.is_some() {
+            self.handle_planted(now, input, outputs);
+            return true;
+        }
+        let same = match trick {
+            None => {
+                outputs.extend(self.core.handle(now, input.clone()));
+                true
+            }
+            Some(Trick::Restore) => self.handle_restored(now, input, outputs),
+            Some(Trick::Halves(taken)) => self.handle_halves(now, input, taken, outputs),
+            Some(Trick::Back(ms)) => {
+                let counted = self.core.counts().clock_back;
+                let time = Time(now.time.0.saturating_sub(ms));
+                let back = Now { time, ..now };
+                outputs.extend(self.core.handle(back, input.clone()));
+                time == now.time || self.core.counts().clock_back == counted + 1
+            }
+        };
+        same && self.twin_agrees(now, input, outputs)
+    }
+
+    /// A core of another schema is refused, our own goes on where the original is.
+    fn handle_restored(&mut self, now: Now, input: &Input, outputs: &mut Vec<Output>) -> bool {
+        let Ok(restored) = Core::restore(self.core.snapshot()) else {
+            return false;
+        };
+        let same = restored.digest() == self.core.digest();
+        let original = std::mem::replace(&mut self.core, restored);
+        self.twin = Some((original, TWIN_INPUTS));
+        outputs.extend(self.core.handle(now, input.clone()));
+        same
+    }
+
+    fn handle_halves(
+        &mut self,
+        now: Now,
+        input: &Input,
+        taken: u64,
+        outputs: &mut Vec<Output>,
+    ) -> bool {
+        let mut whole = self.core.clone();
+        let whole: Vec<Output> = whole.handle(now, input.clone()).collect();
+        let orders = whole.len().saturating_sub(1); // the last word is no order
+        let taken = usize::try_from(taken).unwrap_or(0).min(orders);
+        let counted = self.core.counts().undrained;
+        let begin = outputs.len();
+        outputs.extend(self.core.handle(now, input.clone()).take(taken));
+        // An input that changes nothing: the rest comes with its drain.
+        let nothing = Input::Leave { request: NOBODY };
+        outputs.extend(self.core.handle(now, nothing));
+        let left = (orders - taken) as u64;
+        outputs.get(begin..) == Some(&whole[..]) && self.core.counts().undrained == counted + left
+    }
+
+    fn twin_agrees(&mut self, now: Now, input: &Input, outputs: &[Output]) -> bool {
+        let Some((twin, left)) = &mut self.twin else {
+            return true;
+        };
+        let same = twin.handle(now, input.clone()).eq(outputs.iter().cloned());
+        *left -= 1;
+        if *left == 0 {
+            self.twin = None;
+        }
+        same
+    }
+
+    fn handle_planted(&mut self, now: Now, input: &Input, outputs: &mut Vec<Output>) {
         let Some(plant) = &mut self.plant else {
-            return outputs.extend(self.core.handle(now, input.clone()));
+            return;
         };
         let mut input = input.clone();
         let held = plant.held.take();
@@ -82,6 +187,8 @@ enum Before {
 struct Plant {
     fault: Fault,
     occasions: u32,
+    /// The occasion at which it strikes, from 1.
+    strikes_at: u32,
     /// What was ordered in this life, to be told again wrongly.
     accepts: BTreeMap<Ticket, Accept>,
     fences: BTreeMap<RunId, Fence>,
@@ -103,6 +210,7 @@ impl Plant {
         Self {
             fault,
             occasions: 0,
+            strikes_at: STRIKES_AT,
             accepts: BTreeMap::new(),
             fences: BTreeMap::new(),
             calls: BTreeMap::new(),
@@ -119,6 +227,7 @@ impl Plant {
         let (fault, occasions, stopped) = (self.fault, self.occasions, self.stopped.take());
         *self = Self {
             occasions,
+            strikes_at: self.strikes_at,
             stopped,
             ..Self::new(fault)
         };
@@ -127,7 +236,7 @@ impl Plant {
     /// Counts an occasion; true at the one at which the fault strikes.
     fn strikes(&mut self) -> bool {
         self.occasions += 1;
-        self.occasions == STRIKES_AT
+        self.occasions == self.strikes_at
     }
 
     fn before(&mut self, input: &mut Input) -> Before {
@@ -226,7 +335,7 @@ impl Plant {
                 },
             ) => {
                 self.occasions += 1;
-                if self.occasions >= STRIKES_AT {
+                if self.occasions >= self.strikes_at {
                     return Before::Drop;
                 }
             }
@@ -401,5 +510,68 @@ impl Plant {
             _ => false,
         };
         (0..outputs.len()).find(|&at| fits(&outputs[at]) && self.strikes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_core::{Subject, Wall};
+
+    const NOW: Now = Now {
+        time: Time(5),
+        wall: Wall(5),
+    };
+
+    fn wait(n: u128) -> Input {
+        Input::Wait {
+            request: RequestId::from_u128(n),
+            run: RunId::from_u128(1),
+            timeout_ms: Some(50),
+        }
+    }
+
+    /// law 11: a snapshot goes on as its original, a dropped drain comes back whole, and a time
+    /// that goes back is clamped and counted; whatever is done, the orders are the same.
+    #[test]
+    fn odd_ways_to_drive_the_core_change_nothing_of_what_it_orders() {
+        let tricks = [
+            Trick::Restore,
+            Trick::Halves(0),
+            Trick::Halves(1),
+            Trick::Halves(9),
+            Trick::Back(3),
+        ];
+        for trick in tricks {
+            let mut plain = System::new(Config::default(), None);
+            let mut odd = System::new(Config::default(), None);
+            for n in 0..50 {
+                let (mut expected, mut outputs) = (Vec::new(), Vec::new());
+                assert!(plain.handle(NOW, &wait(n), None, &mut expected));
+                let trick = (n > 0).then_some(trick);
+                assert!(odd.handle(NOW, &wait(n), trick, &mut outputs));
+                assert_eq!(expected, outputs, "{trick:?}");
+            }
+        }
+    }
+
+    /// law 11
+    #[test]
+    fn a_twin_that_goes_another_way_is_seen() {
+        let mut system = System::new(Config::default(), None);
+        let mut outputs = Vec::new();
+        assert!(system.handle(NOW, &wait(1), Some(Trick::Restore), &mut outputs));
+        let other = Config {
+            waits_cap: 0,
+            ..Config::default()
+        };
+        system.twin = Some((Core::new(other), TWIN_INPUTS));
+        outputs.clear();
+        assert!(!system.handle(NOW, &wait(2), None, &mut outputs));
+        let named = |o: &Output| matches!(o, Output::Lookup { ticket, .. } if ticket.subject == Subject::Request(RequestId::from_u128(2)));
+        assert!(
+            outputs.iter().any(named),
+            "the restored core's outputs count"
+        );
     }
 }

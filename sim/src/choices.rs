@@ -43,6 +43,20 @@ impl dyn Choices + '_ {
     }
 }
 
+impl<C: Choices + ?Sized> Choices for Box<C> {
+    fn pick(&mut self, bound: u64, label: &'static str) -> u64 {
+        (**self).pick(bound, label)
+    }
+
+    fn begin(&mut self, label: &'static str) {
+        (**self).begin(label);
+    }
+
+    fn end(&mut self) {
+        (**self).end();
+    }
+}
+
 /// Choices from a seed: xoshiro256++, seeded through splitmix64. The same seed gives the same
 /// choices on every machine.
 #[derive(Clone, Debug)]

@@ -24,7 +24,10 @@ mod check;
 mod choices;
 mod fault;
 mod marks;
+mod recording;
 mod run;
+pub mod scenario;
+mod shrink;
 mod violation;
 mod world;
 
@@ -33,5 +36,7 @@ pub use check::{Fate, Ledger};
 pub use choices::{Choices, Recorded, Recorder, Seeded, Span};
 pub use fault::Fault;
 pub use marks::{Mark, Marks};
+pub use recording::{Cut, RECORDING_VERSION, Recording, RecordingError, Source};
 pub use run::{Options, Report, Step, Watch, run_choices, run_seed};
+pub use shrink::{Replay, Shrunk, shrink};
 pub use violation::{Code, Violation};

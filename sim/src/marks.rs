@@ -5,10 +5,13 @@
 
 use tidegate_core::{
     AcceptReport, Answer, ClaimReport, Event, Failure, Input, Limit, LoadReport, LookupReport,
-    ModelFact, OrderKind, Outcome, Output, Rejection, SettleReport, Subject, Terminal, WaitResult,
+    ModelFact, OrderKind, Outcome, Output, Rejection, SettleReport, Subject, Terminal, Timer,
+    WaitResult,
 };
 
+use crate::adapter::Trick;
 use crate::world::store::{RowKind, Wrote};
+use crate::world::swarm::LEASES_ARE_TAKEN;
 
 macro_rules! marks {
     ($($(#[$doc:meta])* $mark:ident = $name:literal,)*) => {
@@ -103,6 +106,22 @@ marks! {
     WaitUnsure = "a wait timed out without the store's word",
     /// A wait found the end in the store.
     WaitLookedUp = "a wait found the end in the store",
+    /// A provider finished, and its call stayed open.
+    FinishTail = "the finish tail was the next deadline",
+    /// An abort named what it had stopped.
+    AbortNamed = "an abort named runs that it had stopped",
+    /// Another process held the session.
+    NotOwner = "another process held a session's lease",
+    /// The lease was lost with work under way.
+    LeaseLost = "a lease was lost while its session was at work",
+    /// A fence told of another writer.
+    EndLookedUp = "a fenced run was told the end that another process recorded",
+    /// The core was restored in mid-run.
+    Restored = "a core went on from a snapshot",
+    /// A drain was dropped.
+    Halves = "a drain was dropped half-way and led the next one",
+    /// A time went back.
+    ClockBack = "a time that went back was clamped",
     /// Keep-alive bytes came.
     Alive = "keep-alive bytes came",
     /// Reasoning came.
@@ -110,6 +129,9 @@ marks! {
     /// Streamed text was saved.
     Saved = "streamed text was saved",
 }
+
+/// Marks that only a lease in other hands reaches.
+const LEASE_MARKS: [Mark; 2] = [Mark::NotOwner, Mark::LeaseLost];
 
 /// How often each mark was reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,6 +157,7 @@ impl Marks {
             .iter()
             .copied()
             .filter(|&mark| self.count(mark) == 0)
+            .filter(|mark| LEASES_ARE_TAKEN || !LEASE_MARKS.contains(mark))
             .collect()
     }
 
@@ -153,8 +176,28 @@ impl Marks {
         self.hit(Mark::Died);
     }
 
+    pub(crate) fn tricked(&mut self, trick: Trick) {
+        self.hit(match trick {
+            Trick::Restore => Mark::Restored,
+            Trick::Halves(_) => Mark::Halves,
+            Trick::Back(_) => Mark::ClockBack,
+        });
+    }
+
     pub(crate) fn input(&mut self, input: &Input) {
         match input {
+            Input::Accepted {
+                report: AcceptReport::NotOwner,
+                ..
+            }
+            | Input::Claimed {
+                report: ClaimReport::NotOwner,
+                ..
+            }
+            | Input::Settled {
+                report: SettleReport::NotOwner,
+                ..
+            } => self.hit(Mark::LeaseLost),
             Input::Accepted { report, .. } => match report {
                 AcceptReport::Committed { claim: Some(_) } => self.hit(Mark::ClaimWithAccept),
                 AcceptReport::Committed { claim: None } => self.hit(Mark::Queued),
@@ -172,10 +215,12 @@ impl Marks {
             Input::Loaded { report, .. } => match report {
                 LoadReport::Loaded { open, .. } if !open.is_empty() => self.hit(Mark::Resumed),
                 LoadReport::Refused(_) => self.hit(Mark::LoadRefused),
+                LoadReport::NotOwner => self.hit(Mark::NotOwner),
                 _ => {}
             },
             Input::LookedUp { ticket, report } => match (report, ticket.subject) {
                 (LookupReport::Ended(_), Subject::Request(_)) => self.hit(Mark::WaitLookedUp),
+                (LookupReport::Ended(_), Subject::Run(_)) => self.hit(Mark::EndLookedUp),
                 (LookupReport::Refused(_), _) => self.hit(Mark::LookupRefused),
                 _ => {}
             },
@@ -195,6 +240,10 @@ impl Marks {
                 event: Event::End { terminal, .. },
                 ..
             } => self.end(terminal),
+            Output::Sleep {
+                why: Some(Timer::FinishTail(_)),
+                ..
+            } => self.hit(Mark::FinishTail),
             Output::Claim { ticket, .. }
                 if ticket.order == OrderKind::Claim && ticket.attempt.0 > 1 =>
             {
@@ -247,6 +296,7 @@ impl Marks {
                 WaitResult::TimedOut { known: Some(false) } => Mark::WaitUnknown,
                 WaitResult::TimedOut { known: None } => Mark::WaitUnsure,
             },
+            Answer::Aborted { runs } if !runs.is_empty() => Mark::AbortNamed,
             Answer::Accepted { .. } | Answer::Aborted { .. } | Answer::Final { .. } => return,
         });
     }

@@ -2,7 +2,7 @@
 
 use std::hash::Hasher;
 
-use tidegate_core::{Input, Now, Output};
+use tidegate_core::{Config, Input, Now, Output};
 
 use crate::check::Ledger;
 use crate::choices::{Choices, Seeded};
@@ -50,6 +50,8 @@ pub struct Report {
     pub simulated_ms: u64,
     /// What the checkers found, in order; a run ends with the first step that finds anything.
     pub violations: Vec<Violation>,
+    /// The drawn configuration of the core.
+    pub config: Config,
     /// The drawn character of the run, by name.
     pub header: Vec<(&'static str, u64)>,
     /// What was reached.
@@ -77,6 +79,7 @@ pub fn run_choices<'a>(
         inputs: world.inputs,
         messages: world.clients.messages() as u64,
         simulated_ms: world.now,
+        config: world.swarm.config.clone(),
         header: world.swarm.header(),
         violations: std::mem::take(&mut world.violations),
         marks: std::mem::take(&mut world.marks),

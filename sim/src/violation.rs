@@ -132,6 +132,8 @@ codes! {
     ForgottenTwice = "forgotten-twice", "P36", "a run or session was forgotten that was not held";
     /// A deadline of nobody.
     DeadlineOrphan = "deadline-orphan", "I59", "a drain named a deadline whose owner does not have it any more";
+    /// Two histories from one.
+    Diverged = "diverged", "law 11", "a core restored from a snapshot, or driven in another legal way, went on differently";
     /// Time passes without progress.
     Spin = "spin", "L8", "a deadline stayed due although ticks came, or the run did not come to rest";
     /// An invariant of the core.

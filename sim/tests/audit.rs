@@ -13,6 +13,7 @@ const TABLE: &[(Fault, &[Code])] = &[
         Fault::LaneReleaseLost,
         &[
             Code::RunLate,
+            Code::AbortLate,
             Code::Unanswered,
             Code::NoOutcome,
             Code::ContentLeak,
@@ -92,6 +93,7 @@ const ELSEWHERE: &[Code] = &[
     Code::MessageBound,
     Code::RefusedWrote,
     Code::RowNumber,
+    Code::Diverged,
 ];
 
 fn violations(fault: Fault, seed: u64) -> Vec<Violation> {

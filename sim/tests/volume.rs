@@ -9,7 +9,7 @@ use tidegate_core::{
 };
 
 const SESSIONS: u128 = 1_000;
-const RUNS: u128 = 20_000;
+const RUNS: u128 = 60_000;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 /// Runs that are handed in at one instant: those at work and those behind them.
 const AT_ONCE: u128 = 20;

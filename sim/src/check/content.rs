@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
     Answer, Attempt, ContentOwner, Event, Input, LoadReport, LookupReport, ModelFact, Output,
-    Reply, RunId, Subject, Terminal, WaitResult,
+    Reply, RunId, Subject, Terminal, Ticket, WaitResult,
 };
 
 use super::{Check, Moment, Rest};
@@ -19,6 +19,8 @@ pub(crate) struct Contents {
     /// What is held, with the length of its reply.
     held: BTreeMap<ContentOwner, u64>,
     names: BTreeSet<Subject>,
+    /// Loads without a report: what a report that is told twice says is old.
+    loads: BTreeSet<Ticket>,
 }
 
 const fn subject(owner: ContentOwner) -> Subject {
@@ -55,7 +57,7 @@ impl Contents {
 }
 
 impl Check for Contents {
-    fn input(&mut self, at: &mut Moment<'_>, input: &Input) {
+    fn input(&mut self, _at: &mut Moment<'_>, input: &Input) {
         match input {
             Input::Submit(submit) => {
                 self.held.insert(ContentOwner::Request(submit.request), 0);
@@ -80,14 +82,12 @@ impl Check for Contents {
                     *held = (*held).max(*to);
                 }
             }
-            Input::Loaded {
-                report: LoadReport::Loaded { open, .. },
-                ..
-            } => {
-                // One that has ended since comes from a report told twice.
-                let ended = |run| at.store.run(run).is_some_and(|row| row.terminal.is_some());
-                let open = open.iter().map(|run| run.run).filter(|&run| !ended(run));
-                self.names.extend(open.map(Subject::Run));
+            Input::Loaded { ticket, report } => {
+                if let (true, LoadReport::Loaded { open, .. }) = (self.loads.remove(ticket), report)
+                {
+                    self.names
+                        .extend(open.iter().map(|run| Subject::Run(run.run)));
+                }
             }
             _ => {}
         }
@@ -95,7 +95,8 @@ impl Check for Contents {
 
     fn output(&mut self, at: &mut Moment<'_>, output: &Output) {
         match output {
-            Output::Load { session, .. } => {
+            Output::Load { ticket, session } => {
+                self.loads.insert(*ticket);
                 self.names.insert(Subject::Session(*session));
             }
             Output::Accept { accept, .. } => {

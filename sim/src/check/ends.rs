@@ -135,16 +135,13 @@ impl Check for Ends {
     fn input(&mut self, at: &mut Moment<'_>, input: &Input) {
         match input {
             Input::Loaded { ticket, report } => {
+                let first = self.outstanding.contains_key(ticket);
                 self.reported(at, *ticket, matches!(report, LoadReport::Refused(_)));
-                if let LoadReport::Loaded { open, .. } = report {
-                    for run in open {
-                        // One that has ended comes from a report told twice.
-                        if let Some(row) = at.store.run(run.run)
-                            && row.terminal.is_none()
-                        {
-                            self.held.insert(run.run, row.session);
-                        }
-                    }
+                if let (true, LoadReport::Loaded { open, .. }) = (first, report)
+                    && let Subject::Session(session) = ticket.subject
+                {
+                    let open = open.iter().map(|run| (run.run, session));
+                    self.held.extend(open);
                 }
             }
             Input::Accepted { ticket, report } => {

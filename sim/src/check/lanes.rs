@@ -5,7 +5,7 @@
 //! whole allowance, has passed: that is a supersession. Counting to the published end is
 //! lenient for L8 and strict for P01.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
     AcceptReport, Budget, Config, DEFAULT_BUDGET_MS, Event, Input, LoadReport, Output, RequestId,
@@ -37,6 +37,8 @@ pub(crate) struct Lanes {
     lanes: BTreeMap<SessionId, Lane>,
     session_of: BTreeMap<RunId, SessionId>,
     accepting: BTreeMap<Ticket, (SessionId, RunId)>,
+    /// Loads without a report: what a report that is told twice says is old.
+    loads: BTreeSet<Ticket>,
     /// Aborts without an answer. What they stop may claim before it is seen to be stopped.
     aborts: BTreeMap<RequestId, (SessionId, Option<RunId>)>,
 }
@@ -131,7 +133,7 @@ impl Lanes {
 }
 
 impl Check for Lanes {
-    fn input(&mut self, at: &mut Moment<'_>, input: &Input) {
+    fn input(&mut self, _at: &mut Moment<'_>, input: &Input) {
         match input {
             Input::Submit(submit)
                 // A run that is known already is joined, not admitted.
@@ -156,19 +158,13 @@ impl Check for Lanes {
                     _ => self.gone(run),
                 }
             }
-            Input::Loaded {
-                report: LoadReport::Loaded { open, .. },
-                ..
-            } => {
-                for run in open {
-                    // The session of a report is that of its runs; the store knows it.
-                    // One that this life knows already, or that has ended, comes from a report
-                    // told twice.
-                    if let Some(row) = at.store.run(run.run)
-                        && row.terminal.is_none()
-                        && !self.session_of.contains_key(&run.run)
-                    {
-                        self.enter(row.session, run.run);
+            Input::Loaded { ticket, report } => {
+                if let (true, LoadReport::Loaded { open, .. }) =
+                    (self.loads.remove(ticket), report)
+                    && let Subject::Session(session) = ticket.subject
+                {
+                    for run in open {
+                        self.enter(session, run.run);
                     }
                 }
             }
@@ -178,6 +174,9 @@ impl Check for Lanes {
 
     fn output(&mut self, at: &mut Moment<'_>, output: &Output) {
         match output {
+            Output::Load { ticket, .. } => {
+                self.loads.insert(*ticket);
+            }
             Output::Accept { ticket, accept } => {
                 self.accepting.insert(*ticket, (accept.session, accept.run));
                 let lane = self.lanes.entry(accept.session).or_default();
@@ -218,6 +217,10 @@ impl Check for Lanes {
                 }
             }
             Output::Respond { request, .. } => self.answered(*request),
+            // Not held any more: ended, refused, or taken by another process.
+            Output::Forget {
+                subject: Subject::Run(run),
+            } => self.gone(*run),
             _ => {}
         }
     }

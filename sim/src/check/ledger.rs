@@ -101,7 +101,10 @@ impl Check for Ledger {
                 Some(entry) => entry.fate = Fate::of(terminal),
                 None => at.run(Code::EndUntrue, terminal.run),
             },
-            Wrote::Claim { .. } | Wrote::Row { .. } | Wrote::Saved { .. } => {}
+            Wrote::Claim { .. }
+            | Wrote::Foreign { .. }
+            | Wrote::Row { .. }
+            | Wrote::Saved { .. } => {}
         }
     }
 

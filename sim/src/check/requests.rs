@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidegate_core::{Answer, Event, Input, Output, RequestId, RunId, Time, WaitResult};
+use tidegate_core::{Answer, Event, Input, Output, Rejection, RequestId, RunId, Time, WaitResult};
 
 use super::{Check, Moment, Rest};
 use crate::violation::Code;
@@ -77,6 +77,11 @@ impl Requests {
             (Owed::First, Answer::InFlight { .. }) => Some(Owed::MayBeFinal),
             (Owed::First, Answer::Final { replay: true, .. } | Answer::Rejected(_))
             | (Owed::Final | Owed::MayBeFinal, Answer::Final { .. })
+            // Another process took the session: the end is not ours to tell.
+            | (
+                Owed::Final | Owed::MayBeFinal,
+                Answer::Rejected(Rejection::NotOwner),
+            )
             | (Owed::Wait { .. }, Answer::Wait { .. } | Answer::Rejected(_))
             | (Owed::Abort, Answer::Aborted { .. } | Answer::Rejected(_)) => Some(Owed::Nothing),
             _ => None,

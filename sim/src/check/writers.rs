@@ -25,6 +25,11 @@ pub(crate) struct Writers {
     attempts: BTreeMap<RunId, Attempt>,
     /// The number of each transcript's last row.
     rows: BTreeMap<SessionId, u64>,
+    /// Sessions in which another process wrote, or could. What was durable for the core may be
+    /// superseded there before the core hears of it.
+    foreign: BTreeSet<SessionId>,
+    /// All claims that were ever durable.
+    ever: BTreeSet<(RunId, Attempt)>,
     /// How much of the reply of a run was ordered to be saved, and by which attempt.
     saved: BTreeMap<RunId, (Attempt, u64)>,
 }
@@ -58,8 +63,12 @@ impl Writers {
 impl Check for Writers {
     fn output(&mut self, at: &mut Moment<'_>, output: &Output) {
         match output {
-            Output::StartModel { fence, .. } if !self.writes(fence) => {
-                at.run(Code::CallUnclaimed, fence.run);
+            Output::StartModel { fence, .. } => {
+                let wrote = self.foreign.contains(&fence.session)
+                    && self.ever.contains(&(fence.run, fence.attempt));
+                if !self.writes(fence) && !wrote {
+                    at.run(Code::CallUnclaimed, fence.run);
+                }
             }
             Output::Save { fence, to, .. } => {
                 let (attempt, saved) = self.saved.entry(fence.run).or_default();
@@ -72,10 +81,12 @@ impl Check for Writers {
                 *saved = *to;
             }
             Output::Claim { fence, claim, .. } => {
-                if self
-                    .attempts
-                    .get(&fence.run)
-                    .is_some_and(|&last| fence.attempt <= last)
+                let foreign = self.foreign.contains(&fence.session);
+                if !foreign
+                    && self
+                        .attempts
+                        .get(&fence.run)
+                        .is_some_and(|&last| fence.attempt <= last)
                 {
                     at.run(Code::AttemptBack, fence.run);
                 }
@@ -91,10 +102,14 @@ impl Check for Writers {
     fn wrote(&mut self, at: &mut Moment<'_>, wrote: &Wrote) {
         match wrote {
             Wrote::Inbox { .. } => {}
+            Wrote::Foreign { session } => {
+                self.foreign.insert(*session);
+            }
             Wrote::Claim { fence } => {
                 self.claimed
                     .insert(fence.session, (fence.run, fence.attempt));
                 self.begun.insert(fence.run);
+                self.ever.insert((fence.run, fence.attempt));
                 self.attempts.insert(fence.run, fence.attempt);
                 if self.receipts.contains(&fence.run) {
                     at.run(Code::AfterEnd, fence.run);

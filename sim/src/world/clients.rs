@@ -220,7 +220,9 @@ impl Clients {
         let message = &mut self.messages[index];
         match answer {
             Answer::Final { .. } => message.settled = true,
-            Answer::Rejected(Rejection::Storage | Rejection::Busy | Rejection::QueueFull) => {
+            Answer::Rejected(
+                Rejection::Storage | Rejection::Busy | Rejection::QueueFull | Rejection::NotOwner,
+            ) => {
                 self.open.remove(&request);
                 if message.requests < 4 {
                     return Some(message.run);

@@ -5,9 +5,23 @@
 
 use tidegate_core::{Input, Output, StoreError, Subject};
 
+use super::World;
+use crate::shrink::log::{OrderName, What};
+
 use super::queue::{Event, Refusing};
-use super::{World, moment};
-use crate::check::Check;
+
+/// Among which reports that of an order keeps its place: those of its session, or of its wait.
+pub(crate) fn report_lane(order: &Output) -> Option<Subject> {
+    Some(match order {
+        Output::Load { session, .. } => Subject::Session(*session),
+        Output::Accept { accept, .. } => Subject::Session(accept.session),
+        Output::Claim { fence, .. } | Output::Settle { fence, .. } => {
+            Subject::Session(fence.session)
+        }
+        Output::Lookup { ticket, .. } => ticket.subject,
+        _ => return None,
+    })
+}
 
 impl World<'_> {
     /// What waits for the store becomes its next batch, unless one is under way.
@@ -30,14 +44,11 @@ impl World<'_> {
                 break;
             };
             let refusal = self.refusal(&order);
-            let report = self.store.carry_out(&order, refusal);
-            let wrote = std::mem::take(&mut self.store.wrote);
-            for fact in &wrote {
-                self.marks.wrote(fact);
-                self.checks.wrote(&mut moment!(self), fact);
+            if let Some(name) = OrderName::of(&order) {
+                self.note(What::Commit(name, refusal));
             }
-            self.checks
-                .carried(&mut moment!(self), report.as_ref(), &wrote);
+            let report = self.store.carry_out(&order, refusal);
+            self.told_of_writes(report.as_ref());
             if let Some(report) = report {
                 self.report(&order, report);
             }
@@ -61,14 +72,8 @@ impl World<'_> {
 
     fn report(&mut self, order: &Output, report: Input) {
         let way = self.choices.pick(self.swarm.report_ms + 1, "report");
-        let lane = match order {
-            Output::Load { session, .. } => Subject::Session(*session),
-            Output::Accept { accept, .. } => Subject::Session(accept.session),
-            Output::Claim { fence, .. } | Output::Settle { fence, .. } => {
-                Subject::Session(fence.session)
-            }
-            Output::Lookup { ticket, .. } => ticket.subject,
-            _ => return,
+        let Some(lane) = report_lane(order) else {
+            return;
         };
         let last = self.reported.entry(lane).or_insert(0);
         let at = (self.now + way).max(*last + 1);

@@ -5,8 +5,9 @@
 //! everything that crosses the front door. Reports of an instant go in before its tick.
 
 mod clients;
-mod commit;
-mod process;
+pub(crate) mod commit;
+pub(crate) mod others;
+pub(crate) mod process;
 mod provider;
 mod queue;
 pub(crate) mod store;
@@ -15,15 +16,16 @@ pub(crate) mod swarm;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
-use tidegate_core::{Digest, Input, Now, Output, SessionId, Subject, Time, Wall};
+use tidegate_core::{Digest, Input, Now, Output, SessionId, Subject, Time};
 
-use crate::adapter::System;
+use crate::adapter::{System, Trick};
 use crate::check::silence::allowed;
 use crate::check::{Check, Checks};
 use crate::choices::Choices;
 use crate::fault::Fault;
 use crate::marks::Marks;
 use crate::run::{Step, Watch};
+use crate::shrink::log::{self, Entry, What};
 use crate::violation::{Code, Violation};
 use clients::Clients;
 use provider::{Patience, Provider};
@@ -32,15 +34,15 @@ use store::Store;
 use swarm::Swarm;
 
 /// Wall time at the start of every run: 2026-01-01.
-const EPOCH_MS: i64 = 1_767_225_600_000;
+pub(crate) const EPOCH_MS: i64 = 1_767_225_600_000;
 /// More inputs than this is no rest at all.
 const MOST_INPUTS: u64 = 400_000;
 /// Clients send no more messages than this, however closely they come.
 const MOST_MESSAGES: usize = 2_000;
 /// As many ticks at one instant mean that a deadline stays due.
-const MOST_TICKS: u32 = 8;
+pub(crate) const MOST_TICKS: u32 = 8;
 /// How often the core checks itself, in inputs.
-const CHECK_EVERY: u64 = 32;
+pub(crate) const CHECK_EVERY: u64 = 32;
 
 /// Where a run of the world is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +63,8 @@ pub(crate) struct World<'a> {
     wall_shift: i64,
     /// The deadline that the core named.
     promised: Option<u64>,
+    /// When the core was last told something.
+    last_fed: u64,
     wake: Option<u64>,
     /// The instant of the last tick, and how many it had.
     ticks: (u64, u32),
@@ -83,6 +87,8 @@ pub(crate) struct World<'a> {
     pub(crate) inputs: u64,
     pub(crate) violations: Vec<Violation>,
     outputs: Vec<Output>,
+    /// What the surroundings did, if somebody wants to know.
+    pub(crate) log: Option<Vec<Entry>>,
 }
 
 /// What checkers see of now. A macro, since it borrows fields of the world one by one.
@@ -119,6 +125,7 @@ impl<'a> World<'a> {
             now: 0,
             wall_shift: EPOCH_MS,
             promised: None,
+            last_fed: 0,
             wake: None,
             ticks: (0, 0),
             life: 0,
@@ -138,6 +145,7 @@ impl<'a> World<'a> {
             inputs: 0,
             violations: Vec::new(),
             outputs: Vec::new(),
+            log: None,
         };
         world.plan_faults();
         world
@@ -259,14 +267,15 @@ impl<'a> World<'a> {
             return;
         }
         self.inputs += 1;
-        let wall = self
-            .wall_shift
-            .saturating_add_unsigned(self.now)
-            .max(0)
-            .unsigned_abs();
+        let noted = self.log.as_ref().map_or(0, Vec::len);
+        if self.log.is_some()
+            && let Some(what) = log::noted(&input)
+        {
+            self.note(what);
+        }
         let now = Now {
             time: Time(self.now),
-            wall: Wall(wall),
+            wall: self.wall(),
         };
         self.digest.write_u64(self.now);
         input.hash(&mut self.digest);
@@ -274,7 +283,16 @@ impl<'a> World<'a> {
         self.checks.input(&mut moment!(self), &input);
         let mut outputs = std::mem::take(&mut self.outputs);
         outputs.clear();
-        self.system.handle(now, &input, &mut outputs);
+        let trick = self.trick();
+        if let (Some(trick), Some(log)) = (trick, &mut self.log) {
+            let at = self.now;
+            let what = What::Trick(trick);
+            log.insert(noted, Entry { at, what });
+        }
+        self.last_fed = self.now;
+        if !self.system.handle(now, &input, trick, &mut outputs) {
+            self.found(Code::Diverged, Subject::Session(clients::session(0)));
+        }
         if let Some(watch) = &mut self.watch {
             watch(&Step {
                 index: self.inputs,
@@ -290,6 +308,11 @@ impl<'a> World<'a> {
                 .unwrap_or(0),
             false => outputs.len(),
         };
+        if let (true, Some(log)) = (dies, &mut self.log) {
+            let at = self.now;
+            let what = What::Dies(carried);
+            log.insert(noted, Entry { at, what });
+        }
         for output in &outputs[..carried] {
             output.hash(&mut self.digest);
             self.marks.output(output);
@@ -306,6 +329,30 @@ impl<'a> World<'a> {
         {
             self.found(Code::Halt, halt.entity);
         }
+    }
+
+    /// Notes what the surroundings do.
+    fn note(&mut self, what: What) {
+        let at = self.now;
+        if let Some(log) = &mut self.log {
+            log.push(Entry { at, what });
+        }
+    }
+
+    /// How the core is driven at this input, where it is not in the plain way.
+    fn trick(&mut self) -> Option<Trick> {
+        if !self.swarm.odd_driver {
+            return None;
+        }
+        let trick = match self.choices.pick(64, "trick") {
+            63 => Trick::Restore,
+            62 => Trick::Halves(self.choices.pick(6, "half")),
+            // Only within an instant: to the core the input happens at the latest time it knows.
+            61 if self.last_fed == self.now => Trick::Back(1 + self.choices.pick(500, "back")),
+            _ => return None,
+        };
+        self.marks.tricked(trick);
+        Some(trick)
     }
 
     fn carry_out(&mut self, output: &Output) {

@@ -11,6 +11,7 @@ use super::queue::{Event, Refusing};
 use super::{Phase, World, moment};
 use crate::check::silence::allowed;
 use crate::check::{Check, Rest};
+use crate::shrink::log::What;
 use crate::violation::Code;
 
 /// Length of the working phase (the standard run).
@@ -23,6 +24,12 @@ const WORK_INPUTS: u64 = 300;
 const WORK_MOST_MS: u64 = 6 * WORK_MS;
 /// High bits of the names of resume requests.
 const RESUME: u128 = 1 << 98;
+
+/// The name of the input that tells a new life of open work.
+pub(crate) fn resume_request(session: SessionId, life: u32) -> RequestId {
+    let name = u128::from_be_bytes(session.0) << 32 | u128::from(life);
+    RequestId::from_u128(RESUME | name)
+}
 
 impl World<'_> {
     /// Puts the drawn faults into the queue.
@@ -51,6 +58,7 @@ impl World<'_> {
             let ms = self.choices.pick(7_200_000, "wall jump by").cast_signed();
             self.queue.put(at, 0, Event::WallJump(ms - 3_600_000));
         }
+        self.plan_others(WORK_MS);
         self.plan_kill();
         self.choices.end();
     }
@@ -73,17 +81,26 @@ impl World<'_> {
     }
 
     pub(super) fn fault(&mut self, fault: &Event) {
-        if self.phase != Phase::Work && !matches!(fault, Event::Start) {
+        let last = matches!(fault, Event::Start | Event::IntruderEnds { .. });
+        if self.phase != Phase::Work && !last {
             return;
         }
         match *fault {
             Event::Refusing(what) => self.refusing = what,
             Event::Start => self.start(),
             Event::Freeze(ms) => {
+                self.note(What::Freeze(ms));
                 self.now += ms;
                 self.checks.froze(ms);
             }
-            Event::WallJump(ms) => self.wall_shift += ms,
+            Event::WallJump(ms) => {
+                self.note(What::WallJump(ms));
+                self.wall_shift += ms;
+            }
+            Event::LeaseTaken { session, works } => self.lease_taken(session, works),
+            Event::LeaseGiven { session } => self.lease_given(session),
+            Event::Intrudes { session, run } => self.intrudes(session, run),
+            Event::IntruderEnds { run } => self.intruder_ends(run),
             _ => {}
         }
     }
@@ -114,14 +131,15 @@ impl World<'_> {
         if self.up {
             return;
         }
+        self.note(What::Start);
         self.life += 1;
         self.up = true;
         self.reported.clear();
+        self.last_fed = u64::MAX;
         self.system.restart(self.swarm.config.clone());
         self.plan_kill();
         for session in self.store.open_sessions() {
-            let name = u128::from_be_bytes(session.0) << 32 | u128::from(self.life);
-            let request = RequestId::from_u128(RESUME | name);
+            let request = resume_request(session, self.life);
             self.feed(Input::Resume { request, session });
         }
     }
@@ -137,6 +155,9 @@ impl World<'_> {
         self.kill_in = None;
         self.refusing = Refusing::Nothing;
         self.start();
+        for index in 0..self.swarm.sessions {
+            self.lease_given(session(index));
+        }
         let mut sessions: Vec<SessionId> = (0..self.swarm.sessions).map(session).collect();
         for _ in 0..self.swarm.victims {
             let at = self.choices.pick(sessions.len() as u64, "victim");

@@ -4,7 +4,9 @@
 //! when it is cancelled; each fact is put into the queue when the one before it has gone in,
 //! so that a stream keeps its order whatever is drawn for an instant.
 
-use tidegate_core::{Marker, ModelEnd, ModelFact, ProviderError, SessionId, Ticket};
+use tidegate_core::{
+    Attempt, Marker, ModelEnd, ModelFact, ProviderError, RunId, SessionId, Subject, Ticket,
+};
 
 use crate::choices::Choices;
 use crate::world::swarm::{CANCELS, OnCancel, SCRIPTS, Script, Swarm};
@@ -96,6 +98,8 @@ const BROKEN: ModelEnd = ModelEnd::Failed(ProviderError {
 #[derive(Debug, Default)]
 pub(crate) struct Provider {
     pub(crate) calls: Vec<Call>,
+    /// The first call of this life.
+    life_from: usize,
     /// From the heal on: who stays silent. Everybody else is answered.
     healed: Option<Vec<SessionId>>,
     /// The longest script so far, in milliseconds.
@@ -192,8 +196,17 @@ impl Provider {
         broken
     }
 
+    /// Whether this life of the process called for an attempt.
+    pub(crate) fn has_called(&self, run: RunId, attempt: Attempt) -> bool {
+        let of_attempt = |call: &Call| {
+            call.ticket.subject == Subject::Run(run) && call.ticket.attempt == attempt
+        };
+        self.calls.iter().skip(self.life_from).any(of_attempt)
+    }
+
     /// The process is gone, its calls with it.
     pub(crate) fn crash(&mut self) {
+        self.life_from = self.calls.len();
         for call in &mut self.calls {
             call.over = true;
             call.version += 1;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_core::{Input, RunId};
+use tidegate_core::{Input, RunId, SessionId};
 
 /// Which life of the process something belongs to, from 0.
 pub(crate) type Life = u32;
@@ -42,6 +42,14 @@ pub(crate) enum Event {
     Freeze(u64),
     /// The wall clock is set forward or back by so many milliseconds.
     WallJump(i64),
+    /// Another process takes a session's lease; it may work there.
+    LeaseTaken { session: SessionId, works: bool },
+    /// It gives the lease back.
+    LeaseGiven { session: SessionId },
+    /// Another process writes under the lease that is ours.
+    Intrudes { session: SessionId, run: RunId },
+    /// It ends what it wrote.
+    IntruderEnds { run: RunId },
     /// Faults stop for all but the victims.
     Heal,
 }

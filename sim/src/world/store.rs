@@ -13,9 +13,6 @@ use tidegate_core::{
     RunId, SessionId, SettleReport, StoreError, Terminal, Ticket, Wall,
 };
 
-/// The only lease that this store gives.
-const EPOCH: Epoch = Epoch(1);
-
 /// What a transcript row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowKind {
@@ -34,6 +31,8 @@ pub(crate) enum Wrote {
     Inbox { session: SessionId, run: RunId },
     /// A claim: this attempt writes from now on.
     Claim { fence: Fence },
+    /// Another process took the session's lease, or wrote under ours.
+    Foreign { session: SessionId },
     /// A transcript row of `run`, under `fence`; its number in the transcript, from 1.
     Row {
         run: RunId,
@@ -81,11 +80,25 @@ struct StoredSession {
     rows: u64,
 }
 
+/// Who holds a session, and under which lease it is ours.
+#[derive(Clone, Copy, Debug)]
+struct Lease {
+    epoch: Epoch,
+    given_away: bool,
+}
+
+const FIRST_LEASE: Lease = Lease {
+    epoch: Epoch(1),
+    given_away: false,
+};
+
 /// The store. See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     sessions: BTreeMap<SessionId, StoredSession>,
     runs: BTreeMap<RunId, StoredRun>,
+    /// Leases that are not the first one.
+    leases: BTreeMap<SessionId, Lease>,
     /// Orders that were not carried out yet.
     pub(crate) queue: VecDeque<Output>,
     /// Whether a batch is under way.
@@ -118,13 +131,79 @@ impl Store {
     /// Sessions with accepted runs that have not ended.
     pub(crate) fn open_sessions(&self) -> Vec<SessionId> {
         self.sessions
-            .iter()
-            .filter(|(_, session)| {
-                let open = |run| self.runs.get(run).is_some_and(|r| r.terminal.is_none());
-                session.inbox.iter().any(open)
-            })
-            .map(|(&id, _)| id)
+            .keys()
+            .copied()
+            .filter(|&session| self.open_runs_of(session).next().is_some())
             .collect()
+    }
+
+    /// The accepted runs of a session that have not ended, in their order.
+    pub(crate) fn open_runs_of(&self, session: SessionId) -> impl Iterator<Item = RunId> + '_ {
+        let inbox = self.sessions.get(&session).map(|s| s.inbox.as_slice());
+        let open = |run: &RunId| self.runs.get(run).is_some_and(|r| r.terminal.is_none());
+        inbox.unwrap_or_default().iter().copied().filter(open)
+    }
+
+    fn lease(&self, session: SessionId) -> Lease {
+        self.leases.get(&session).copied().unwrap_or(FIRST_LEASE)
+    }
+
+    fn is_ours(&self, session: SessionId, epoch: Epoch) -> bool {
+        let lease = self.lease(session);
+        !lease.given_away && lease.epoch == epoch
+    }
+
+    /// Whether another process holds the session.
+    pub(crate) fn has_given_away(&self, session: SessionId) -> bool {
+        self.lease(session).given_away
+    }
+
+    /// Another process takes the lease; false if one has it already.
+    pub(super) fn take_lease(&mut self, session: SessionId) -> bool {
+        let lease = self.leases.entry(session).or_insert(FIRST_LEASE);
+        let taken = !std::mem::replace(&mut lease.given_away, true);
+        if taken {
+            self.wrote.push(Wrote::Foreign { session });
+        }
+        taken
+    }
+
+    /// It gives it back: ours from now on, as the next one.
+    pub(super) fn give_lease_back(&mut self, session: SessionId) {
+        let lease = self.leases.entry(session).or_insert(FIRST_LEASE);
+        lease.given_away = false;
+        lease.epoch.0 += 1;
+    }
+
+    /// Another process claims an open run as its next attempt.
+    pub(super) fn claim_again(&mut self, run: RunId, at: Wall) {
+        if let Some(row) = self.runs.get(&run) {
+            let claim = ClaimOrder {
+                attempt: row.attempt.next(),
+                left_ms: row.left_ms(),
+                at,
+            };
+            let fence = Fence {
+                session: row.session,
+                generation: Generation(1),
+                run,
+                attempt: claim.attempt,
+            };
+            self.claim(fence, claim);
+        }
+    }
+
+    /// Another process accepts and claims a run of its own under the lease that is ours.
+    pub(super) fn intrude(&mut self, accept: &Accept) {
+        let session = accept.session;
+        self.wrote.push(Wrote::Foreign { session });
+        self.insert(accept);
+    }
+
+    /// Sessions that another process holds.
+    pub(crate) fn sessions_given_away(&self) -> Vec<SessionId> {
+        let away = self.leases.iter().filter(|(_, lease)| lease.given_away);
+        away.map(|(&session, _)| session).collect()
     }
 
     /// The process is gone: what was not carried out is lost; after a loss of power, unsynced
@@ -163,6 +242,7 @@ impl Store {
             Output::Accept { ticket, accept } => {
                 let report = match refusal {
                     Some(error) => AcceptReport::Refused(error),
+                    None if !self.is_ours(accept.session, accept.epoch) => AcceptReport::NotOwner,
                     None => self.accept(accept),
                 };
                 Some(Input::Accepted {
@@ -174,10 +254,11 @@ impl Store {
                 ticket,
                 fence,
                 claim,
-                ..
+                epoch,
             } => {
                 let report = match refusal {
                     Some(error) => ClaimReport::Refused(error),
+                    None if !self.is_ours(fence.session, *epoch) => ClaimReport::NotOwner,
                     None => self
                         .claim(*fence, *claim)
                         .map_or(ClaimReport::Fenced, ClaimReport::Committed),
@@ -187,8 +268,13 @@ impl Store {
                     report,
                 })
             }
-            Output::Save { fence, to, at, .. } => {
-                if refusal.is_none() {
+            Output::Save {
+                fence,
+                to,
+                at,
+                epoch,
+            } => {
+                if refusal.is_none() && self.is_ours(fence.session, *epoch) {
                     self.save(*fence, *to, *at);
                 }
                 None
@@ -197,10 +283,11 @@ impl Store {
                 ticket,
                 fence,
                 terminal,
-                ..
+                epoch,
             } => {
                 let report = match refusal {
                     Some(error) => SettleReport::Refused(error),
+                    None if !self.is_ours(fence.session, *epoch) => SettleReport::NotOwner,
                     None => self.settle(*fence, *terminal),
                 };
                 Some(Input::Settled {
@@ -214,12 +301,13 @@ impl Store {
     }
 
     fn load(&self, id: SessionId) -> LoadReport {
-        let inbox = self.sessions.get(&id).map(|s| s.inbox.as_slice());
-        let open = inbox
-            .unwrap_or_default()
-            .iter()
-            .filter_map(|&run| self.runs.get(&run).map(|row| (run, row)))
-            .filter(|(_, row)| row.terminal.is_none())
+        let lease = self.lease(id);
+        if lease.given_away {
+            return LoadReport::NotOwner;
+        }
+        let open = self
+            .open_runs_of(id)
+            .filter_map(|run| self.runs.get(&run).map(|row| (run, row)))
             .map(|(run, row)| OpenRun {
                 run,
                 body: row.body,
@@ -230,7 +318,7 @@ impl Store {
             })
             .collect();
         LoadReport::Loaded {
-            epoch: EPOCH,
+            epoch: lease.epoch,
             generation: Generation(1),
             open,
         }
@@ -246,6 +334,10 @@ impl Store {
                 AcceptReport::Conflict
             };
         }
+        self.insert(accept)
+    }
+
+    fn insert(&mut self, accept: &Accept) -> AcceptReport {
         self.unsynced.clear();
         self.runs.insert(
             accept.run,
@@ -373,7 +465,7 @@ impl Store {
     }
 
     /// The store trusts the fence: it compares the fence's run and attempt with the claim.
-    fn settle(&mut self, fence: Fence, terminal: Terminal) -> SettleReport {
+    pub(super) fn settle(&mut self, fence: Fence, terminal: Terminal) -> SettleReport {
         let writes = self.writer(fence.session) == Some((fence.run, fence.attempt));
         let Some(fenced) = self.runs.get(&fence.run) else {
             return SettleReport::Fenced;

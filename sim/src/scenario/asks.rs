@@ -1,0 +1,83 @@
+//! What a client's step says at the front door.
+
+use tidegate_core::{Input, RequestId, RunId, Submit};
+
+use super::ast::Step;
+use super::cast::Cast;
+
+/// The inputs of a client's step: who asks, about which run, and what. `name` names the
+/// request of the how-manyth input.
+pub(super) fn inputs(
+    step: &Step,
+    cast: &Cast,
+    name: impl Fn(u32) -> RequestId,
+) -> Vec<(String, Option<RunId>, Input)> {
+    let one = |client: &String, about, input| vec![(client.clone(), about, input)];
+    match step {
+        Step::Send {
+            client, messages, ..
+        } => messages
+            .iter()
+            .zip(0..)
+            .map(|(message, nth)| {
+                let run = cast.run(message);
+                (
+                    client.clone(),
+                    Some(run),
+                    submit(cast, run, name(nth), false),
+                )
+            })
+            .collect(),
+        Step::Repeat {
+            client,
+            message,
+            other_body,
+        } => {
+            let run = cast.run(message);
+            one(client, Some(run), submit(cast, run, name(0), *other_body))
+        }
+        Step::Wait {
+            client,
+            message,
+            limit_ms,
+        } => {
+            let run = cast.run(message);
+            let input = Input::Wait {
+                request: name(0),
+                run,
+                timeout_ms: *limit_ms,
+            };
+            one(client, Some(run), input)
+        }
+        Step::Abort {
+            client,
+            message,
+            session,
+        } => {
+            let run = message.as_ref().map(|message| cast.run(message));
+            let own = run.and_then(|run| cast.message(run)).map(|m| m.session);
+            let named = session.as_ref().map(|session| cast.session(session));
+            let input = Input::Abort {
+                request: name(0),
+                session: named.or(own).unwrap_or_else(|| cast.session("")),
+                run,
+            };
+            one(client, run, input)
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn submit(cast: &Cast, run: RunId, request: RequestId, other_body: bool) -> Input {
+    let (session, budget) = match cast.message(run) {
+        Some(message) => (message.session, message.budget),
+        None => (cast.session(""), None),
+    };
+    Input::Submit(Submit {
+        request,
+        session,
+        run,
+        body: cast.body(run, other_body),
+        budget,
+    })
+}

@@ -1,0 +1,240 @@
+//! The sentences of expectations: what can be expected of whom.
+//!
+//! One row for each sentence; the book lists the same. How each is judged stands in `judge`.
+
+use super::ast::{Cond, Row, When};
+use super::error::Trouble;
+use super::form::{Form, choose};
+use super::token::Cursor;
+use super::words::{ENDED, say, say_told};
+
+const fn form(text: &'static str, make: fn(super::form::Taken) -> Cond) -> Form<Cond> {
+    Form { text, make }
+}
+
+/// All of them.
+pub(super) const CONDS: &[Form<Cond>] = &[
+    form("{message} is accepted", |mut t| Cond::Accepted(t.word())),
+    form("{message} starts", |mut t| Cond::Starts(t.word())),
+    form("{message} ends", |mut t| Cond::Ends(t.word(), None)),
+    form("{message} ends as {end}", |mut t| {
+        Cond::Ends(t.word(), Some(t.ended()))
+    }),
+    form("{message} ended once", |mut t| {
+        Cond::EndedOnce(t.word(), None)
+    }),
+    form("{message} ended once as {end}", |mut t| {
+        Cond::EndedOnce(t.word(), Some(t.ended()))
+    }),
+    form("{messages} started in this order", |mut t| {
+        Cond::StartedInOrder(t.words())
+    }),
+    form("{messages} ended in this order", |mut t| {
+        Cond::EndedInOrder(t.words())
+    }),
+    form("{message} waits", |mut t| Cond::Waits(t.word())),
+    form("{message} waits behind {message}", |mut t| {
+        Cond::WaitsBehind(t.word(), t.word())
+    }),
+    form("the model is called for {message}", |mut t| {
+        Cond::Called(t.word())
+    }),
+    form("the model is stopped for {message}", |mut t| {
+        Cond::Stopped(t.word())
+    }),
+    form("the model was never called for {message}", |mut t| {
+        Cond::CalledTimes(t.word(), 0)
+    }),
+    form("the model was called once for {message}", |mut t| {
+        Cond::CalledTimes(t.word(), 1)
+    }),
+    form(
+        "the model was called {number} times for {message}",
+        |mut t| {
+            let number = t.number();
+            Cond::CalledTimes(t.word(), number)
+        },
+    ),
+    form("text of {message} is shown", |mut t| Cond::Shown(t.word())),
+    form("{client} is told {message}: {told}", |mut t| Cond::Told {
+        client: t.word(),
+        message: t.word(),
+        told: t.told(),
+    }),
+    form("{client} is told that nothing was stopped", |mut t| {
+        Cond::NothingStopped(t.word())
+    }),
+    form("anything of {message} after its end", |mut t| {
+        Cond::AfterEnd(t.word())
+    }),
+    form("more than {number} runs at work", |mut t| {
+        Cond::MoreAtWork(t.number())
+    }),
+    form("transcript of {session} is: {rows}", |mut t| {
+        Cond::Transcript(t.word(), t.rows())
+    }),
+];
+
+/// Reads one, to the end of the line.
+pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Cond, Trouble> {
+    choose(CONDS, "expectation", false, cursor)
+}
+
+/// Writes one.
+pub(super) fn write(cond: &Cond) -> String {
+    match cond {
+        Cond::Accepted(m) => format!("{m} is accepted"),
+        Cond::Starts(m) => format!("{m} starts"),
+        Cond::Ends(m, None) => format!("{m} ends"),
+        Cond::Ends(m, Some(ended)) => format!("{m} ends as {}", say(ENDED, ended)),
+        Cond::EndedOnce(m, None) => format!("{m} ended once"),
+        Cond::EndedOnce(m, Some(ended)) => format!("{m} ended once as {}", say(ENDED, ended)),
+        Cond::StartedInOrder(all) => format!("{} started in this order", all.join(", ")),
+        Cond::EndedInOrder(all) => format!("{} ended in this order", all.join(", ")),
+        Cond::Waits(m) => format!("{m} waits"),
+        Cond::WaitsBehind(m, first) => format!("{m} waits behind {first}"),
+        Cond::Called(m) => format!("the model is called for {m}"),
+        Cond::Stopped(m) => format!("the model is stopped for {m}"),
+        Cond::CalledTimes(m, 0) => format!("the model was never called for {m}"),
+        Cond::CalledTimes(m, 1) => format!("the model was called once for {m}"),
+        Cond::CalledTimes(m, n) => format!("the model was called {n} times for {m}"),
+        Cond::Shown(m) => format!("text of {m} is shown"),
+        Cond::Told {
+            client,
+            message,
+            told,
+        } => format!("{client} is told {message}: {}", say_told(*told)),
+        Cond::NothingStopped(client) => format!("{client} is told that nothing was stopped"),
+        Cond::AfterEnd(m) => format!("anything of {m} after its end"),
+        Cond::MoreAtWork(n) => format!("more than {n} runs at work"),
+        Cond::Transcript(session, rows) => {
+            format!("transcript of {session} is: {}", say_rows(rows))
+        }
+    }
+}
+
+/// Rows in words.
+pub(super) fn say_rows(rows: &[Row]) -> String {
+    let words: Vec<String> = rows
+        .iter()
+        .map(|row| match row {
+            Row::User(m) => format!("user {m}"),
+            Row::Whole(m) => format!("assistant {m} whole"),
+            Row::Partial(m) => format!("assistant {m} partial"),
+            Row::Interrupted(m) => format!("assistant {m} interrupted"),
+        })
+        .collect();
+    if words.is_empty() {
+        "empty".into()
+    } else {
+        words.join(", ")
+    }
+}
+
+impl Cond {
+    /// Whether it looks at the whole of a run, so that it has no time of its own.
+    pub(super) const fn is_about_all(&self) -> bool {
+        matches!(
+            self,
+            Self::EndedOnce(..)
+                | Self::StartedInOrder(_)
+                | Self::EndedInOrder(_)
+                | Self::CalledTimes(..)
+                | Self::Transcript(..)
+        )
+    }
+
+    /// The messages, sessions and clients that it names.
+    pub(super) fn names(&self) -> Names<'_> {
+        let mut names = Names::default();
+        match self {
+            Self::Accepted(m)
+            | Self::Starts(m)
+            | Self::Ends(m, _)
+            | Self::EndedOnce(m, _)
+            | Self::Waits(m)
+            | Self::Called(m)
+            | Self::Stopped(m)
+            | Self::CalledTimes(m, _)
+            | Self::Shown(m)
+            | Self::AfterEnd(m) => names.messages.push(m),
+            Self::StartedInOrder(all) | Self::EndedInOrder(all) => {
+                names.messages.extend(all.iter().map(String::as_str));
+            }
+            Self::WaitsBehind(m, first) => names.messages.extend([m.as_str(), first]),
+            Self::Told {
+                client, message, ..
+            } => {
+                names.clients.push(client);
+                names.messages.push(message);
+            }
+            Self::NothingStopped(client) => names.clients.push(client),
+            Self::MoreAtWork(_) => {}
+            Self::Transcript(session, rows) => {
+                names.sessions.push(session);
+                names.messages.extend(rows.iter().map(|row| match row {
+                    Row::User(m) | Row::Whole(m) | Row::Partial(m) | Row::Interrupted(m) => {
+                        m.as_str()
+                    }
+                }));
+            }
+        }
+        names
+    }
+}
+
+/// Names in a sentence.
+#[derive(Debug, Default)]
+pub(super) struct Names<'a> {
+    pub(super) messages: Vec<&'a str>,
+    pub(super) sessions: Vec<&'a str>,
+    pub(super) clients: Vec<&'a str>,
+}
+
+impl When {
+    /// Whether it is about the whole run and not about a time.
+    pub(super) const fn is_timeless(self) -> bool {
+        matches!(self, Self::Finally | Self::Never)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::token::tokens;
+
+    #[test]
+    fn what_is_read_is_written_again() {
+        for line in [
+            "m1 is accepted",
+            "m1 starts",
+            "m1 ends",
+            "m1 ends as timed out (idle)",
+            "m1 ended once",
+            "m1 ended once as failed (rate limit)",
+            "m1, m2, m3 started in this order",
+            "m1, m2 ended in this order",
+            "m2 waits",
+            "m2 waits behind m1",
+            "the model is called for m1",
+            "the model is stopped for m1",
+            "the model was never called for m1",
+            "the model was called once for m1",
+            "the model was called 2 times for m1",
+            "text of m1 is shown",
+            "alice is told m1: accepted",
+            "alice is told m1: completed, as before",
+            "alice is told m1: timed out (first event)",
+            "bob is told unknown: no such run",
+            "alice is told that nothing was stopped",
+            "anything of m1 after its end",
+            "more than 2 runs at work",
+            "transcript of A is: user m1, assistant m1 whole, user m2, assistant m2 partial",
+            "transcript of A is: empty",
+        ] {
+            let words = tokens(line);
+            let cond = read(&mut Cursor::new(&words)).unwrap_or_else(|t| panic!("{line}: {t:?}"));
+            assert_eq!(write(&cond), line);
+        }
+    }
+}

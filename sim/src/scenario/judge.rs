@@ -1,0 +1,349 @@
+//! Whether what was expected came.
+//!
+//! Owns the meaning of each expectation over the record of a run. A thing that happens has
+//! times; a thing that lasts has spans; a thing about the whole run has an answer.
+
+use tidegate_core::{RunId, SessionId};
+
+use super::ast::{Cond, Ended, Expect, Row, Told, When};
+use super::cast::Cast;
+use super::conds;
+use super::record::{Record, What};
+use super::units::{show_span, show_time};
+use super::words::{ENDED, say, say_told};
+use crate::world::store::RowKind;
+
+/// A run's record, with the names to read it by.
+pub(super) struct Judge<'a> {
+    pub(super) cast: &'a Cast,
+    pub(super) record: &'a Record,
+}
+
+impl Judge<'_> {
+    /// What is wrong with an expectation, if anything.
+    pub(super) fn judge(&self, expect: &Expect) -> Option<String> {
+        let (holds, instead) = if expect.what.is_about_all() {
+            let (holds, instead) = self.about_all(&expect.what);
+            (holds != (expect.when == When::Never), instead)
+        } else if let Some(spans) = self.spans(&expect.what) {
+            (in_spans(expect.when, &spans), show_spans(&spans))
+        } else {
+            let times = self.times(&expect.what);
+            (
+                in_times(expect.when, &times),
+                self.show_times(&expect.what, &times),
+            )
+        };
+        if holds {
+            return None;
+        }
+        let wanted = conds::write(&expect.what);
+        let (not, when) = match expect.when {
+            When::Between(from, to) => ("expected", format!(" at {}", show_span(from, to))),
+            When::By(to) => ("expected", format!(" by {}", show_time(to))),
+            When::Finally => ("expected", String::new()),
+            When::Never => ("not expected", String::new()),
+            When::NotBetween(from, to) => ("not expected", format!(" at {}", show_span(from, to))),
+        };
+        Some(format!("{not}{when}: {wanted}; {instead}"))
+    }
+
+    /// When a thing happened.
+    fn times(&self, cond: &Cond) -> Vec<u64> {
+        let ended = |run: RunId| {
+            let end = |what: &What| matches!(what, What::End(ended, _) if *ended == run);
+            self.record.facts.iter().position(|fact| end(&fact.what))
+        };
+        let after = match cond {
+            Cond::AfterEnd(m) => ended(self.cast.run(m)).map_or(usize::MAX, |at| at + 1),
+            _ => 0,
+        };
+        let facts = self.record.facts.iter().skip(after);
+        facts
+            .filter(|fact| self.is(cond, &fact.what))
+            .map(|fact| fact.at)
+            .collect()
+    }
+
+    fn is(&self, cond: &Cond, what: &What) -> bool {
+        let run = |m: &String| self.cast.run(m);
+        match cond {
+            Cond::Accepted(m) => *what == What::Accepted(run(m)),
+            Cond::Starts(m) => *what == What::Start(run(m)),
+            Cond::Called(m) => *what == What::Called(run(m)),
+            Cond::Stopped(m) => *what == What::Stopped(run(m)),
+            Cond::Shown(m) => *what == What::Text(run(m)),
+            Cond::Ends(m, wanted) => {
+                matches!(what, What::End(of, end) if *of == run(m) && fits(*wanted, *end))
+            }
+            Cond::Told {
+                client,
+                message,
+                told,
+            } => matches!(what, What::Told(who, of, said)
+                if who == client && *of == run(message) && told_fits(*told, *said)),
+            Cond::NothingStopped(client) => {
+                matches!(what, What::NothingStopped(who) if who == client)
+            }
+            Cond::AfterEnd(m) => {
+                let id = run(m);
+                match what {
+                    What::Start(of)
+                    | What::Text(of)
+                    | What::Finishing(of)
+                    | What::End(of, _)
+                    | What::Called(of)
+                    | What::Stopped(of)
+                    | What::Ordered(of)
+                    | What::Saved(of)
+                    | What::Row(_, _, of)
+                    | What::Receipt(of, _) => *of == id,
+                    _ => false,
+                }
+            }
+            _ => false,
+        }
+    }
+
+    /// What happened instead.
+    fn show_times(&self, cond: &Cond, times: &[u64]) -> String {
+        let other: Vec<String> =
+            self.record
+                .facts
+                .iter()
+                .filter_map(|fact| match (cond, &fact.what) {
+                    (Cond::Ends(m, _), What::End(of, end)) if *of == self.cast.run(m) => Some(
+                        format!("it ended as {} at {}", say(ENDED, end), show_time(fact.at)),
+                    ),
+                    (
+                        Cond::Told {
+                            client, message, ..
+                        },
+                        What::Told(who, of, said),
+                    ) if who == client && *of == self.cast.run(message) => Some(format!(
+                        "told {} at {}",
+                        say_told(*said),
+                        show_time(fact.at)
+                    )),
+                    _ => None,
+                })
+                .collect();
+        match (other.is_empty(), times) {
+            (false, _) => other.join(", "),
+            (true, []) => "it never happened".into(),
+            (true, times) => {
+                let shown: Vec<String> = times.iter().take(6).map(|&ms| show_time(ms)).collect();
+                format!("it happened at {}", shown.join(", "))
+            }
+        }
+    }
+
+    /// From when to when a thing lasted; `None` for one that does not last.
+    fn spans(&self, cond: &Cond) -> Option<Vec<(u64, u64)>> {
+        let mut state = Lasting::default();
+        let mut spans: Vec<(u64, u64)> = Vec::new();
+        let mut since = None;
+        let holds = |state: &Lasting| match cond {
+            Cond::Waits(m) => Some(state.waits(self.cast.run(m))),
+            Cond::WaitsBehind(m, first) => {
+                let (run, first) = (self.cast.run(m), self.cast.run(first));
+                Some(state.waits(run) && state.at_work.contains(&first))
+            }
+            Cond::MoreAtWork(n) => Some(state.at_work.len() as u64 > *n),
+            _ => None,
+        };
+        holds(&state)?;
+        for fact in &self.record.facts {
+            state.take(&fact.what);
+            match (holds(&state), since) {
+                (Some(true), None) => since = Some(fact.at),
+                (Some(false), Some(from)) => {
+                    // What waits for no time does not wait; a cap holds at every moment.
+                    if from < fact.at || matches!(cond, Cond::MoreAtWork(_)) {
+                        spans.push((from, fact.at));
+                    }
+                    since = None;
+                }
+                _ => {}
+            }
+        }
+        spans.extend(since.map(|from| (from, u64::MAX)));
+        Some(spans)
+    }
+
+    /// Whether a thing about the whole run is so, and what is so instead.
+    fn about_all(&self, cond: &Cond) -> (bool, String) {
+        match cond {
+            Cond::EndedOnce(m, wanted) => self.ended_once(self.cast.run(m), *wanted),
+            Cond::StartedInOrder(all) => self.in_order(all, |what| match what {
+                What::Start(run) => Some(*run),
+                _ => None,
+            }),
+            Cond::EndedInOrder(all) => self.in_order(all, |what| match what {
+                What::Receipt(run, _) => Some(*run),
+                _ => None,
+            }),
+            Cond::CalledTimes(m, wanted) => {
+                let called = What::Called(self.cast.run(m));
+                let times = self
+                    .record
+                    .facts
+                    .iter()
+                    .filter(|fact| fact.what == called)
+                    .count();
+                (
+                    times as u64 == *wanted,
+                    format!("it was called {times} times"),
+                )
+            }
+            Cond::Transcript(session, wanted) => {
+                let rows = self.transcript(self.cast.session(session));
+                let shown = conds::say_rows(&rows);
+                (rows == *wanted, format!("it is: {shown}"))
+            }
+            _ => (false, "it has a time".into()),
+        }
+    }
+
+    /// One receipt, and one end told unless a crash came between.
+    fn ended_once(&self, run: RunId, wanted: Option<Ended>) -> (bool, String) {
+        let facts = &self.record.facts;
+        let of = |what: &What| match what {
+            What::Receipt(of, end) if *of == run => Some(*end),
+            _ => None,
+        };
+        let receipts: Vec<Ended> = facts.iter().filter_map(|fact| of(&fact.what)).collect();
+        let told = facts
+            .iter()
+            .filter(|fact| matches!(fact.what, What::End(of, _) if of == run))
+            .count();
+        let crashed = facts.iter().any(|fact| fact.what == What::Died);
+        match receipts[..] {
+            [] => (false, "it has not ended".into()),
+            [end] => {
+                let once = told == 1 || told == 0 && crashed;
+                let shown = format!("it ended as {}, told {told} times", say(ENDED, &end));
+                (once && fits(wanted, end), shown)
+            }
+            _ => (false, format!("it has {} receipts", receipts.len())),
+        }
+    }
+
+    fn in_order(&self, all: &[String], of: impl Fn(&What) -> Option<RunId>) -> (bool, String) {
+        let wanted: Vec<RunId> = all.iter().map(|m| self.cast.run(m)).collect();
+        let mut found: Vec<RunId> = Vec::new();
+        for run in self.record.facts.iter().filter_map(|fact| of(&fact.what)) {
+            if wanted.contains(&run) && !found.contains(&run) {
+                found.push(run);
+            }
+        }
+        let names: Vec<&str> = found.iter().map(|&run| self.cast.run_name(run)).collect();
+        (
+            found == wanted,
+            format!("the order was {}", names.join(", ")),
+        )
+    }
+
+    fn transcript(&self, session: SessionId) -> Vec<Row> {
+        let completed = |run: RunId| {
+            self.record
+                .facts
+                .iter()
+                .any(|fact| fact.what == What::Receipt(run, Ended::Completed))
+        };
+        let rows = self.record.facts.iter().filter_map(|fact| match fact.what {
+            What::Row(of, kind, run) if of == session => Some((kind, run)),
+            _ => None,
+        });
+        rows.map(|(kind, run)| {
+            let name = self.cast.run_name(run).to_owned();
+            match kind {
+                RowKind::Message => Row::User(name),
+                RowKind::Reply if completed(run) => Row::Whole(name),
+                RowKind::Reply => Row::Partial(name),
+                RowKind::Interrupted => Row::Interrupted(name),
+            }
+        })
+        .collect()
+    }
+}
+
+/// Who waits and who is at work.
+#[derive(Debug, Default)]
+struct Lasting {
+    accepted: Vec<RunId>,
+    at_work: Vec<RunId>,
+}
+
+impl Lasting {
+    fn waits(&self, run: RunId) -> bool {
+        self.accepted.contains(&run) && !self.at_work.contains(&run)
+    }
+
+    fn take(&mut self, what: &What) {
+        match what {
+            What::Accepted(run) => self.accepted.push(*run),
+            What::Start(run) if !self.at_work.contains(run) => self.at_work.push(*run),
+            What::End(run, _) | What::Receipt(run, _) => {
+                self.accepted.retain(|r| r != run);
+                if matches!(what, What::End(..)) {
+                    self.at_work.retain(|r| r != run);
+                }
+            }
+            What::Died => self.at_work.clear(),
+            _ => {}
+        }
+    }
+}
+
+fn fits(wanted: Option<Ended>, end: Ended) -> bool {
+    wanted.is_none_or(|wanted| wanted.fits(end))
+}
+
+fn told_fits(wanted: Told, said: Told) -> bool {
+    match (wanted, said) {
+        (Told::End(wanted), Told::End(end)) | (Told::EndAgain(wanted), Told::EndAgain(end)) => {
+            wanted.fits(end)
+        }
+        _ => wanted == said,
+    }
+}
+
+fn in_times(when: When, times: &[u64]) -> bool {
+    match when {
+        When::Between(from, to) => times.iter().any(|at| (from..=to).contains(at)),
+        When::By(to) => times.iter().any(|&at| at <= to),
+        When::Finally => !times.is_empty(),
+        When::Never => times.is_empty(),
+        When::NotBetween(from, to) => !in_times(When::Between(from, to), times),
+    }
+}
+
+/// A span counts from its first instant up to, and without, its last.
+fn in_spans(when: When, spans: &[(u64, u64)]) -> bool {
+    match when {
+        When::Between(from, to) => spans
+            .iter()
+            .any(|&(a, b)| a <= to && (b > from || a == b && a == from)),
+        When::By(to) => spans.iter().any(|&(from, _)| from <= to),
+        When::Finally => spans.last().is_some_and(|&(_, to)| to == u64::MAX),
+        When::Never => spans.is_empty(),
+        When::NotBetween(from, to) => !in_spans(When::Between(from, to), spans),
+    }
+}
+
+fn show_spans(spans: &[(u64, u64)]) -> String {
+    let shown: Vec<String> = spans
+        .iter()
+        .take(6)
+        .map(|&(from, to)| match to {
+            u64::MAX => format!("from {} on", show_time(from)),
+            to => format!("from {} to {}", show_time(from), show_time(to)),
+        })
+        .collect();
+    if shown.is_empty() {
+        "it was never so".into()
+    } else {
+        format!("it was so {}", shown.join(", "))
+    }
+}

@@ -1,0 +1,536 @@
+//! The stage: one run of a scenario, event by event, with all checkers looking on.
+//!
+//! It jumps from event to event like the world does, and draws nothing: the script says what
+//! happens, and picks say in which order things of one instant come. Clients here keep one
+//! rule of their own: what was never answered at all is sent again when the process is back.
+
+use std::collections::BTreeMap;
+
+use tidegate_core::{
+    Input, Now, Output, RequestId, RunId, SessionId, StoreError, Subject, Time, Wall,
+};
+
+use super::ast::{Scenario, Step};
+use super::calls::Calls;
+use super::cast::Cast;
+use super::picks::Picks;
+use super::record::{Record, What};
+use super::trace::Trace;
+use crate::adapter::System;
+use crate::check::{Check, Checks, Moment, Rest};
+use crate::violation::{Code, Violation};
+use crate::world::store::Store;
+
+/// Wall time at the start: 2026-01-01.
+const EPOCH_MS: i64 = 1_767_225_600_000;
+/// More inputs than this is no rest at all.
+const MOST_INPUTS: u64 = 200_000;
+/// As many ticks at one instant mean that a deadline stays due.
+const MOST_TICKS: u32 = 8;
+
+/// Where a process that is to die dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kill {
+    /// At this input, from 1.
+    pub(super) input: u64,
+    /// After so many of its outputs; 0 is before the input is taken in.
+    pub(super) after: usize,
+    pub(super) power: bool,
+    pub(super) down_ms: u64,
+}
+
+/// What keeps its order among events of one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lane {
+    Script,
+    Marked(usize),
+    Store,
+    Reports(Subject),
+    Call(usize),
+    Process,
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Step(usize),
+    Apply(u32),
+    Report(u32, Input),
+    Fact(usize, u32),
+    Start,
+}
+
+/// What a client asked.
+#[derive(Clone, Debug)]
+struct Asked {
+    step: usize,
+    tries: u32,
+    client: String,
+    about: Option<RunId>,
+    input: Input,
+    /// Whether anything was answered, or nobody listens any more.
+    done: bool,
+}
+
+impl Asked {
+    fn who(&self) -> (&str, Option<RunId>) {
+        (&self.client, self.about)
+    }
+}
+
+/// See the module.
+pub(super) struct Stage<'a> {
+    scenario: &'a Scenario,
+    steps: Vec<&'a Step>,
+    pub(super) cast: Cast,
+    pub(super) picks: Picks,
+    kill: Option<Kill>,
+    queue: BTreeMap<(u64, u64), (Lane, Event)>,
+    put: u64,
+    now: u64,
+    wall_shift: i64,
+    wake: Option<u64>,
+    ticks: (u64, u32),
+    life: u32,
+    up: bool,
+    system: System,
+    store: Store,
+    takes_ms: u64,
+    /// The most that a commit takes in this scenario, for the checkers.
+    store_ms: u64,
+    applied_at: u64,
+    refusing: Option<(StoreError, bool, u64)>,
+    twice_until: u64,
+    calls: Calls,
+    asked: BTreeMap<RequestId, Asked>,
+    checks: Checks,
+    pub(super) inputs: u64,
+    /// How many outputs each input had.
+    pub(super) drains: Vec<usize>,
+    pub(super) violations: Vec<Violation>,
+    pub(super) record: Record,
+    pub(super) trace: Trace,
+}
+
+macro_rules! moment {
+    ($stage:expr) => {
+        Moment {
+            now: Time($stage.now),
+            input: $stage.inputs,
+            config: &$stage.scenario.config,
+            store: &$stage.store,
+            slack_ms: 0,
+            store_ms: $stage.store_ms,
+            found: &mut $stage.violations,
+        }
+    };
+}
+
+impl<'a> Stage<'a> {
+    pub(super) fn new(scenario: &'a Scenario, picks: Picks, kill: Option<Kill>) -> Self {
+        let cast = Cast::new(scenario);
+        let planted = scenario.fault.map(|p| (p.fault, p.occasion));
+        let mut stage = Self {
+            scenario,
+            steps: Vec::new(),
+            calls: Calls::new(scenario, &cast),
+            cast,
+            picks,
+            kill,
+            queue: BTreeMap::new(),
+            put: 0,
+            now: 0,
+            wall_shift: EPOCH_MS,
+            wake: None,
+            ticks: (0, 0),
+            life: 0,
+            up: true,
+            system: System::planted(scenario.config.clone(), planted),
+            store: Store::default(),
+            takes_ms: 0,
+            store_ms: slowest(scenario),
+            applied_at: 0,
+            refusing: None,
+            twice_until: 0,
+            asked: BTreeMap::new(),
+            checks: Checks::default(),
+            inputs: 0,
+            drains: Vec::new(),
+            violations: Vec::new(),
+            record: Record::default(),
+            trace: Trace::default(),
+        };
+        for block in &scenario.timeline {
+            for step in &block.steps {
+                let at = stage.steps.len();
+                stage.steps.push(step);
+                let lane = match block.any_order {
+                    true => Lane::Marked(at),
+                    false => Lane::Script,
+                };
+                if !matches!(step, Step::Answer { .. } | Step::OnCancel { .. }) {
+                    stage.put(block.at_ms, lane, Event::Step(at));
+                }
+            }
+        }
+        stage
+    }
+
+    /// Runs until nothing moves any more or a checker found something.
+    pub(super) fn run(&mut self) {
+        while self.violations.is_empty() {
+            if self.inputs > MOST_INPUTS {
+                return self.found(Code::Spin);
+            }
+            let next = self.queue.first_key_value().map(|(&(at, _), _)| at);
+            match (next, self.wake) {
+                (Some(at), wake) if wake.is_none_or(|wake| at <= wake.max(self.now)) => {
+                    self.event(at);
+                }
+                (_, Some(wake)) => self.tick(wake),
+                (_, None) => break,
+            }
+        }
+        if self.violations.is_empty() {
+            let rest = Rest {
+                quiet: true,
+                victims: &[],
+            };
+            self.checks.rest(&mut moment!(self), rest);
+        }
+    }
+
+    fn found(&mut self, code: Code) {
+        moment!(self).report(code, Subject::Session(SessionId::from_u128(1)));
+    }
+
+    fn put(&mut self, at: u64, lane: Lane, event: Event) {
+        self.put += 1;
+        self.queue.insert((at, self.put), (lane, event));
+    }
+
+    /// Takes one of the events of the next instant. Events of one lane keep their order.
+    fn event(&mut self, at: u64) {
+        let mut heads: Vec<((u64, u64), Lane)> = Vec::new();
+        for (&key, &(lane, _)) in self.queue.range((at, 0)..=(at, u64::MAX)) {
+            if heads.iter().all(|&(_, other)| other != lane) {
+                heads.push((key, lane));
+            }
+        }
+        let marked = heads
+            .first()
+            .is_some_and(|(_, lane)| matches!(lane, Lane::Marked(_)));
+        if !self.picks.free {
+            match marked {
+                true => heads.retain(|(_, lane)| matches!(lane, Lane::Marked(_))),
+                false => heads.truncate(1),
+            }
+        }
+        let picked = self.picks.pick(heads.len());
+        let Some((_, event)) = heads
+            .get(picked)
+            .and_then(|(key, _)| self.queue.remove(key))
+        else {
+            return;
+        };
+        self.now = self.now.max(at);
+        match event {
+            Event::Step(step) => self.step(step),
+            Event::Apply(life) if life == self.life && self.up => self.apply(),
+            Event::Report(life, input) if life == self.life => self.feed(input),
+            Event::Fact(call, version) => self.fact(call, version),
+            Event::Start => self.start(),
+            Event::Apply(_) | Event::Report(..) => {}
+        }
+    }
+
+    fn tick(&mut self, wake: u64) {
+        self.now = self.now.max(wake);
+        let (last, count) = self.ticks;
+        self.ticks = (self.now, if last == self.now { count + 1 } else { 1 });
+        if self.ticks.1 > MOST_TICKS {
+            return self.found(Code::Spin);
+        }
+        self.feed(Input::Tick);
+    }
+
+    fn step(&mut self, at: usize) {
+        let step = self.steps[at];
+        if let Some(what) = Trace::aside(step) {
+            self.trace.line(self.now, what);
+        }
+        match step {
+            Step::StoreTakes(ms) => self.takes_ms = *ms,
+            Step::StoreRefuses {
+                error,
+                ends_only,
+                for_ms,
+            } => self.refusing = Some((*error, *ends_only, self.now.saturating_add(*for_ms))),
+            Step::StoreTwice(ms) => self.twice_until = self.now.saturating_add(*ms),
+            Step::Crash { power, down_ms } => self.die(*power, *down_ms),
+            Step::Freeze(ms) => {
+                self.now = self.now.saturating_add(*ms);
+                self.checks.froze(*ms);
+            }
+            Step::WallJump(ms) => self.wall_shift = self.wall_shift.saturating_add(*ms),
+            Step::Leave { client } => self.leave(client),
+            _ => {
+                let name = |tries| super::cast::request(at, tries);
+                for (tries, (client, about, input)) in super::asks::inputs(step, &self.cast, name)
+                    .into_iter()
+                    .enumerate()
+                {
+                    let tries = u32::try_from(tries).unwrap_or(u32::MAX);
+                    self.ask(Asked {
+                        step: at,
+                        tries,
+                        client,
+                        about,
+                        input,
+                        done: false,
+                    });
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self, asked: Asked) {
+        let input = asked.input.clone();
+        self.asked
+            .insert(super::cast::request(asked.step, asked.tries), asked);
+        self.feed(input);
+    }
+
+    fn leave(&mut self, client: &str) {
+        let open: Vec<RequestId> = self
+            .asked
+            .iter()
+            .filter(|(_, asked)| asked.client == client)
+            .map(|(&request, _)| request)
+            .collect();
+        for request in open {
+            if let Some(asked) = self.asked.get_mut(&request) {
+                asked.done = true;
+            }
+            self.feed(Input::Leave { request });
+        }
+    }
+
+    /// One input through the front door, and what follows from it.
+    fn feed(&mut self, input: Input) {
+        if !self.up || !self.violations.is_empty() {
+            return;
+        }
+        self.inputs += 1;
+        let kill = self.kill.filter(|kill| kill.input == self.inputs);
+        if let Some(kill) = kill.filter(|kill| kill.after == 0) {
+            return self.killed(kill);
+        }
+        let wall = self.wall_shift.saturating_add_unsigned(self.now).max(0);
+        let now = Now {
+            time: Time(self.now),
+            wall: Wall(wall.unsigned_abs()),
+        };
+        self.checks.input(&mut moment!(self), &input);
+        let mut outputs = Vec::new();
+        self.system.handle(now, &input, None, &mut outputs);
+        self.drains.push(outputs.len());
+        let client = |request| self.asked.get(&request).map(Asked::who);
+        self.trace.input(self.now, &input, &self.cast, &client);
+        for (at, output) in outputs.iter().enumerate() {
+            if let Some(kill) = kill.filter(|kill| kill.after == at) {
+                return self.killed(kill);
+            }
+            let client = |request| self.asked.get(&request).map(Asked::who);
+            self.trace.output(output, &self.cast, &client);
+            self.checks.output(&mut moment!(self), output);
+            self.carry_out(output);
+        }
+        if let Some(kill) = kill {
+            return self.killed(kill);
+        }
+        self.checks.stepped(&mut moment!(self), &input);
+        if let Err(halt) = self.system.check() {
+            moment!(self).report(Code::Halt, halt.entity);
+        }
+    }
+
+    fn carry_out(&mut self, output: &Output) {
+        let asked = match output {
+            Output::Respond { request, .. } => self.asked.get_mut(request),
+            _ => None,
+        };
+        let asked = asked.map(|asked| {
+            asked.done = true;
+            asked.who()
+        });
+        self.record.output(self.now, output, asked);
+        match output {
+            Output::Load { .. }
+            | Output::Accept { .. }
+            | Output::Claim { .. }
+            | Output::Save { .. }
+            | Output::Settle { .. }
+            | Output::Lookup { .. } => self.order(output),
+            Output::StartModel { ticket, fence } => {
+                let call = self.calls.start(*ticket, fence.run, self.now);
+                self.next_fact(call);
+            }
+            Output::CancelModel { ticket } => {
+                if let Some(call) = self.calls.cancel(*ticket, self.now) {
+                    self.next_fact(call);
+                }
+            }
+            Output::Sleep { until, .. } => self.wake = until.map(|at| at.0),
+            Output::Halt(halt) => moment!(self).report(Code::Halt, halt.entity),
+            Output::Respond { .. }
+            | Output::Publish { .. }
+            | Output::Release { .. }
+            | Output::Forget { .. } => {}
+        }
+    }
+
+    /// An order for the store. One that takes no time is durable at once.
+    fn order(&mut self, order: &Output) {
+        self.store.queue.push_back(order.clone());
+        let at = self.now.saturating_add(self.takes_ms).max(self.applied_at);
+        if at <= self.now && self.store.queue.len() == 1 {
+            return self.apply();
+        }
+        self.applied_at = at;
+        self.put(at, Lane::Store, Event::Apply(self.life));
+    }
+
+    fn apply(&mut self) {
+        let Some(order) = self.store.queue.pop_front() else {
+            return;
+        };
+        let refusal = self.refusing.and_then(|(error, ends_only, until)| {
+            let may = !ends_only || matches!(order, Output::Settle { .. });
+            (may && self.now < until).then_some(error)
+        });
+        let report = self.store.carry_out(&order, refusal);
+        let wrote = std::mem::take(&mut self.store.wrote);
+        for fact in &wrote {
+            self.record.wrote(self.now, fact);
+            self.checks.wrote(&mut moment!(self), fact);
+        }
+        self.checks
+            .carried(&mut moment!(self), report.as_ref(), &wrote);
+        let Some(report) = report else { return };
+        let lane = Lane::Reports(lane_of(&order));
+        if self.now < self.twice_until {
+            self.put(self.now, lane, Event::Report(self.life, report.clone()));
+        }
+        self.put(self.now, lane, Event::Report(self.life, report));
+    }
+
+    fn next_fact(&mut self, call: usize) {
+        let Some((at, version)) = self
+            .calls
+            .calls
+            .get(call)
+            .and_then(|c| Some((c.next_at()?, c.version)))
+        else {
+            return;
+        };
+        self.put(at, Lane::Call(call), Event::Fact(call, version));
+    }
+
+    fn fact(&mut self, index: usize, version: u32) {
+        let Some(call) = self.calls.calls.get_mut(index) else {
+            return;
+        };
+        let ticket = call.ticket;
+        let Some(fact) = call.take(version) else {
+            return;
+        };
+        self.feed(Input::Model { ticket, fact });
+        // A cancel that came of it has put the first fact of the new script.
+        if self
+            .calls
+            .calls
+            .get(index)
+            .is_some_and(|call| call.version == version)
+        {
+            self.next_fact(index);
+        }
+    }
+
+    fn killed(&mut self, kill: Kill) {
+        self.trace
+            .line(self.now, "the process is killed here".into());
+        self.die(kill.power, kill.down_ms);
+    }
+
+    fn die(&mut self, power: bool, down_ms: u64) {
+        if !self.up {
+            return;
+        }
+        self.up = false;
+        self.wake = None;
+        self.applied_at = 0;
+        self.store.crash(power);
+        self.calls.died();
+        self.checks.died();
+        self.record.put(self.now, What::Died);
+        let at = self.now.saturating_add(down_ms);
+        self.put(at, Lane::Process, Event::Start);
+    }
+
+    /// A new life: first what the store holds open, then what clients never heard of.
+    fn start(&mut self) {
+        self.life += 1;
+        self.up = true;
+        self.trace.line(self.now, "process starts".into());
+        self.system.restart(self.scenario.config.clone());
+        for session in self.store.open_sessions() {
+            let name = u128::from_be_bytes(session.0) << 32 | u128::from(self.life);
+            let request = RequestId::from_u128(1 << 98 | name);
+            self.feed(Input::Resume { request, session });
+        }
+        let open: Vec<RequestId> = self
+            .asked
+            .iter()
+            .filter(|(_, asked)| {
+                let again = matches!(asked.input, Input::Submit(_) | Input::Abort { .. });
+                again && !asked.done
+            })
+            .map(|(&request, _)| request)
+            .collect();
+        for request in open {
+            let Some(mut asked) = self.asked.remove(&request) else {
+                continue;
+            };
+            asked.tries += 0x1_0000;
+            let name = super::cast::request(asked.step, asked.tries);
+            match &mut asked.input {
+                Input::Submit(submit) => submit.request = name,
+                Input::Abort { request, .. } => *request = name,
+                _ => {}
+            }
+            self.ask(asked);
+        }
+    }
+}
+
+fn slowest(scenario: &Scenario) -> u64 {
+    let steps = scenario.timeline.iter().flat_map(|block| &block.steps);
+    let takes = steps.map(|step| match step {
+        Step::StoreTakes(ms) => *ms,
+        _ => 0,
+    });
+    takes.max().unwrap_or(0)
+}
+
+/// Reports of one session come in their order, and so do those of one wait.
+fn lane_of(order: &Output) -> Subject {
+    match order {
+        Output::Load { session, .. } => Subject::Session(*session),
+        Output::Accept { accept, .. } => Subject::Session(accept.session),
+        Output::Claim { fence, .. } | Output::Settle { fence, .. } => {
+            Subject::Session(fence.session)
+        }
+        Output::Lookup { ticket, .. } => ticket.subject,
+        _ => Subject::Session(SessionId::from_u128(0)),
+    }
+}

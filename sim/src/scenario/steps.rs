@@ -1,0 +1,478 @@
+//! The sentences of the timeline: what clients, model, store, process and clock can do.
+//!
+//! One row for each sentence; the book lists the same. Reading and writing stand side by
+//! side, and a test holds them together.
+
+use tidegate_core::StoreError;
+
+use super::ast::{Beat, Ending, Step};
+use super::error::Trouble;
+use super::form::{Form, Hole, Value, choose, fill};
+use super::knobs::with_budget;
+use super::token::Cursor;
+use super::units::show_time;
+use super::words::{ENDINGS, STORE_ERRORS, phrase, say, say_ending};
+
+/// Bytes of a chunk where nothing is said.
+const CHUNK_BYTES: u64 = 20;
+/// Time before a chunk where nothing is said, in milliseconds.
+const CHUNK_MS: u64 = 10;
+
+const fn form<T>(text: &'static str, make: fn(super::form::Taken) -> T) -> Form<T> {
+    Form { text, make }
+}
+
+/// All sentences but those of the model.
+pub(super) const STEPS: &[Form<Step>] = &[
+    form("{client} sends {messages} to {session}", |mut t| {
+        Step::Send {
+            client: t.word(),
+            messages: t.words(),
+            session: t.word(),
+            budget: None,
+        }
+    }),
+    form(
+        "{client} sends {messages} to {session} with budget {budget}",
+        |mut t| Step::Send {
+            client: t.word(),
+            messages: t.words(),
+            session: t.word(),
+            budget: Some(t.budget()),
+        },
+    ),
+    form("{client} repeats {message}", |mut t| {
+        repeat(t.word(), t.word(), false)
+    }),
+    form("{client} repeats {message} with another body", |mut t| {
+        repeat(t.word(), t.word(), true)
+    }),
+    form("{client} waits for {message}", |mut t| {
+        wait(t.word(), t.word(), None)
+    }),
+    form("{client} waits for {message} up to {time}", |mut t| {
+        wait(t.word(), t.word(), Some(t.number()))
+    }),
+    form("{client} peeks at {message}", |mut t| {
+        wait(t.word(), t.word(), Some(0))
+    }),
+    form("{client} aborts {message}", |mut t| Step::Abort {
+        client: t.word(),
+        message: Some(t.word()),
+        session: None,
+    }),
+    form("{client} aborts {message} in {session}", |mut t| {
+        Step::Abort {
+            client: t.word(),
+            message: Some(t.word()),
+            session: Some(t.word()),
+        }
+    }),
+    form("{client} aborts everything of {session}", |mut t| {
+        Step::Abort {
+            client: t.word(),
+            message: None,
+            session: Some(t.word()),
+        }
+    }),
+    form("{client} leaves", |mut t| Step::Leave { client: t.word() }),
+    form("store takes {time}", |mut t| Step::StoreTakes(t.number())),
+    form("store is {refusal} for {time}", |mut t| {
+        refuses(t.store_error(), false, t.number())
+    }),
+    form("store is {refusal} for ends, for {time}", |mut t| {
+        refuses(t.store_error(), true, t.number())
+    }),
+    form("store reports twice for {time}", |mut t| {
+        Step::StoreTwice(t.number())
+    }),
+    form("process crashes, starts again after {time}", |mut t| {
+        Step::Crash {
+            power: false,
+            down_ms: t.number(),
+        }
+    }),
+    form("process loses power, starts again after {time}", |mut t| {
+        Step::Crash {
+            power: true,
+            down_ms: t.number(),
+        }
+    }),
+    form("clock freezes for {time}", |mut t| Step::Freeze(t.number())),
+    form("clock jumps {jump}", |mut t| Step::WallJump(t.jump())),
+];
+
+fn repeat(client: String, message: String, other_body: bool) -> Step {
+    Step::Repeat {
+        client,
+        message,
+        other_body,
+    }
+}
+
+fn wait(client: String, message: String, limit_ms: Option<u64>) -> Step {
+    Step::Wait {
+        client,
+        message,
+        limit_ms,
+    }
+}
+
+const fn refuses(error: StoreError, ends_only: bool, for_ms: u64) -> Step {
+    Step::StoreRefuses {
+        error,
+        ends_only,
+        for_ms,
+    }
+}
+
+/// The parts of an answer that do not end it.
+pub(super) const BEATS: &[Form<Beat>] = &[
+    form("accepts", |_| Beat::Accepts),
+    form("begins", |_| Beat::Begins(0)),
+    form("begins after {time}", |mut t| Beat::Begins(t.number())),
+    form("{number} chunk", |mut t| {
+        chunks(t.number(), CHUNK_MS, CHUNK_BYTES)
+    }),
+    form("{number} chunks", |mut t| {
+        chunks(t.number(), CHUNK_MS, CHUNK_BYTES)
+    }),
+    form("{number} chunks {time} apart", |mut t| {
+        chunks(t.number(), t.number(), CHUNK_BYTES)
+    }),
+    form("{number} chunks of {number} bytes", |mut t| {
+        chunks(t.number(), CHUNK_MS, t.number())
+    }),
+    form("{number} chunks of {number} bytes {time} apart", |mut t| {
+        let (count, bytes, apart_ms) = (t.number(), t.number(), t.number());
+        chunks(count, apart_ms, bytes)
+    }),
+    form("reasoning", |_| Beat::Reasoning {
+        every_ms: 0,
+        for_ms: 0,
+    }),
+    form("keep-alive", |_| Beat::KeepAlives {
+        every_ms: 0,
+        for_ms: 0,
+    }),
+    form("reasoning every {time} for {time}", |mut t| {
+        Beat::Reasoning {
+            every_ms: t.number(),
+            for_ms: t.number(),
+        }
+    }),
+    form("keep-alives every {time} for {time}", |mut t| {
+        Beat::KeepAlives {
+            every_ms: t.number(),
+            for_ms: t.number(),
+        }
+    }),
+    form("pause {time}", |mut t| Beat::Pause(t.number())),
+    form("finishes", |_| Beat::Finishes),
+    form("silence", |_| Beat::Silence),
+    form("fails with status {status}", |mut t| {
+        Beat::Ends(Ending::Status(
+            u16::try_from(t.number()).unwrap_or(u16::MAX),
+        ))
+    }),
+];
+
+const fn chunks(count: u64, apart_ms: u64, bytes: u64) -> Beat {
+    Beat::Chunks {
+        count,
+        apart_ms,
+        bytes,
+    }
+}
+
+/// Most facts of one answer: a script is no flood.
+const MOST_FACTS: u64 = 100_000;
+
+/// Reads one step.
+pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Step, Trouble> {
+    if cursor.peek() != Some("model") {
+        return choose(STEPS, "step", false, cursor);
+    }
+    let (message, on_cancel) = model(cursor)?;
+    if on_cancel && cursor.take_all("goes on") {
+        return match cursor.peek() {
+            Some(_) => Err(cursor.trouble("the end of the line")),
+            None => Ok(Step::OnCancel {
+                message,
+                beats: Vec::new(),
+            }),
+        };
+    }
+    let beats = read_beats(cursor)?;
+    Ok(if on_cancel {
+        Step::OnCancel { message, beats }
+    } else {
+        Step::Answer { message, beats }
+    })
+}
+
+/// Reads a model's line up to and with its colon: the message, and whether it is about a
+/// cancel.
+fn model(cursor: &mut Cursor<'_>) -> Result<(String, bool), Trouble> {
+    let on_cancel = cursor.take_all("model on cancel of");
+    if !on_cancel && !cursor.take_all("model answers") {
+        cursor.next();
+        let word = cursor.peek().unwrap_or_default();
+        return Err(cursor
+            .trouble("`answers` or `on cancel of`")
+            .near(word, ["answers", "on"]));
+    }
+    let Value::Word(message) = fill(Hole::Message, cursor)? else {
+        return Err(cursor.trouble("a message's name"));
+    };
+    if !cursor.take(":") {
+        return Err(cursor.trouble("`:` and the answer"));
+    }
+    Ok((message, on_cancel))
+}
+
+fn read_beats(cursor: &mut Cursor<'_>) -> Result<Vec<Beat>, Trouble> {
+    let mut beats = Vec::new();
+    let mut facts = 0_u64;
+    loop {
+        cursor.take("then");
+        let here = cursor.clone();
+        let beat = read_beat(cursor)?;
+        facts = facts.saturating_add(count(beat));
+        if facts > MOST_FACTS {
+            return Err(here.trouble(&format!("an answer of at most {MOST_FACTS} facts")));
+        }
+        beats.push(beat);
+        let over = matches!(beat, Beat::Silence | Beat::Ends(_));
+        match (over, cursor.peek()) {
+            (true, None) => return Ok(beats),
+            (true, Some(_)) => return Err(cursor.trouble("the end of the answer")),
+            (false, None) => {
+                return Err(
+                    cursor.trouble("`, then` and how it ends, such as completes or silence")
+                );
+            }
+            (false, Some(_)) if cursor.take(",") => {}
+            (false, Some(_)) => return Err(cursor.trouble("`,`")),
+        }
+    }
+}
+
+fn read_beat(cursor: &mut Cursor<'_>) -> Result<Beat, Trouble> {
+    let mut end = cursor.clone();
+    if let Ok(ending) = phrase(ENDINGS, "an ending", &mut end) {
+        *cursor = end;
+        return Ok(Beat::Ends(ending));
+    }
+    let here = cursor.clone();
+    choose(BEATS, "part of an answer", true, cursor).map_err(|mut trouble| {
+        if trouble.column == here.column() {
+            let endings: Vec<&str> = ENDINGS.iter().map(|(words, _)| *words).collect();
+            trouble.problem = format!("{}; an ending is {}", trouble.problem, endings.join(", "));
+            if trouble.nearest.is_none() {
+                trouble = trouble.near(here.peek().unwrap_or_default(), endings);
+            }
+        }
+        trouble
+    })
+}
+
+/// How many facts a part has.
+const fn count(beat: Beat) -> u64 {
+    match beat {
+        Beat::Chunks { count, .. } => count,
+        Beat::Reasoning { every_ms, for_ms } | Beat::KeepAlives { every_ms, for_ms } => {
+            match for_ms.checked_div(every_ms) {
+                Some(n) => n,
+                None => 1,
+            }
+        }
+        _ => 1,
+    }
+}
+
+/// Writes one step.
+pub(super) fn write(step: &Step) -> String {
+    match step {
+        Step::Send {
+            client,
+            messages,
+            session,
+            budget,
+        } => {
+            let (messages, budget) = (messages.join(", "), with_budget(*budget));
+            format!("{client} sends {messages} to {session}{budget}")
+        }
+        Step::Repeat {
+            client,
+            message,
+            other_body,
+        } => {
+            let other = match other_body {
+                true => " with another body",
+                false => "",
+            };
+            format!("{client} repeats {message}{other}")
+        }
+        Step::Wait {
+            client,
+            message,
+            limit_ms,
+        } => match limit_ms {
+            None => format!("{client} waits for {message}"),
+            Some(0) => format!("{client} peeks at {message}"),
+            Some(ms) => format!("{client} waits for {message} up to {}", show_time(*ms)),
+        },
+        Step::Abort {
+            client,
+            message,
+            session,
+        } => {
+            let what = message.as_deref().unwrap_or("everything");
+            let of = if message.is_some() { " in " } else { " of " };
+            let session = session
+                .as_ref()
+                .map_or(String::new(), |s| format!("{of}{s}"));
+            format!("{client} aborts {what}{session}")
+        }
+        Step::Leave { client } => format!("{client} leaves"),
+        Step::Answer { message, beats } => format!("model answers {message}: {}", say_beats(beats)),
+        Step::OnCancel { message, beats } if beats.is_empty() => {
+            format!("model on cancel of {message}: goes on")
+        }
+        Step::OnCancel { message, beats } => {
+            format!("model on cancel of {message}: {}", say_beats(beats))
+        }
+        Step::StoreTakes(ms) => format!("store takes {}", show_time(*ms)),
+        Step::StoreRefuses {
+            error,
+            ends_only,
+            for_ms,
+        } => {
+            let only = if *ends_only { " for ends," } else { "" };
+            let error = say(STORE_ERRORS, error);
+            format!("store is {error}{only} for {}", show_time(*for_ms))
+        }
+        Step::StoreTwice(ms) => format!("store reports twice for {}", show_time(*ms)),
+        Step::Crash { power, down_ms } => {
+            let how = if *power { "loses power" } else { "crashes" };
+            format!("process {how}, starts again after {}", show_time(*down_ms))
+        }
+        Step::Freeze(ms) => format!("clock freezes for {}", show_time(*ms)),
+        Step::WallJump(ms) => {
+            let sign = if *ms < 0 { '-' } else { '+' };
+            format!("clock jumps {sign}{}", show_time(ms.unsigned_abs()))
+        }
+    }
+}
+
+fn say_beats(beats: &[Beat]) -> String {
+    let last = beats.len().saturating_sub(1);
+    let parts: Vec<String> = beats
+        .iter()
+        .enumerate()
+        .map(|(at, beat)| {
+            let then = if at == last && at > 0 { "then " } else { "" };
+            format!("{then}{}", say_beat(*beat))
+        })
+        .collect();
+    parts.join(", ")
+}
+
+fn say_beat(beat: Beat) -> String {
+    match beat {
+        Beat::Accepts => "accepts".into(),
+        Beat::Begins(0) => "begins".into(),
+        Beat::Begins(ms) => format!("begins after {}", show_time(ms)),
+        Beat::Chunks {
+            count,
+            apart_ms,
+            bytes,
+        } => {
+            let of = match bytes {
+                CHUNK_BYTES => String::new(),
+                bytes => format!(" of {bytes} bytes"),
+            };
+            let apart = match apart_ms {
+                CHUNK_MS => String::new(),
+                ms => format!(" {} apart", show_time(ms)),
+            };
+            format!("{count} chunks{of}{apart}")
+        }
+        Beat::Reasoning { every_ms: 0, .. } => "reasoning".into(),
+        Beat::KeepAlives { every_ms: 0, .. } => "keep-alive".into(),
+        Beat::Reasoning { every_ms, for_ms } => {
+            format!(
+                "reasoning every {} for {}",
+                show_time(every_ms),
+                show_time(for_ms)
+            )
+        }
+        Beat::KeepAlives { every_ms, for_ms } => {
+            format!(
+                "keep-alives every {} for {}",
+                show_time(every_ms),
+                show_time(for_ms)
+            )
+        }
+        Beat::Pause(ms) => format!("pause {}", show_time(ms)),
+        Beat::Finishes => "finishes".into(),
+        Beat::Silence => "silence".into(),
+        Beat::Ends(ending) => say_ending(ending),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::token::tokens;
+
+    fn round(line: &str) -> String {
+        let words = tokens(line);
+        let mut cursor = Cursor::new(&words);
+        match read(&mut cursor) {
+            Ok(step) => write(&step),
+            Err(trouble) => panic!("{line}: {trouble:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_read_is_written_again() {
+        for line in [
+            "alice sends m1 to A",
+            "alice sends m1, m2, m3 to A with budget 30s",
+            "alice sends m1 to A with budget unlimited",
+            "bob repeats m1",
+            "bob repeats m1 with another body",
+            "bob waits for m1",
+            "bob waits for m1 up to 2.5s",
+            "bob peeks at unknown",
+            "alice aborts m1",
+            "alice aborts m1 in B",
+            "alice aborts everything of A",
+            "alice leaves",
+            "model answers m1: accepts, 2 chunks, then silence",
+            "model answers m1: begins, 3 chunks 10s apart, then completes",
+            "model answers m1: 2 chunks of 900 bytes, then resets",
+            "model answers m1: 2 chunks of 900 bytes 1s apart, then ends incomplete",
+            "model answers m1: reasoning every 10s for 400s, 1 chunks, then completes",
+            "model answers m1: keep-alives every 15s for 300s, then silence",
+            "model answers m1: begins after 3s, pause 75s, finishes, then silence",
+            "model answers m1: fails with status 429",
+            "model answers m1: reasoning, pause 1s, keep-alive, then refuses",
+            "model on cancel of m1: silence",
+            "model on cancel of m1: goes on",
+            "model on cancel of m1: pause 40s, then completes",
+            "store takes 2s",
+            "store is full for 30s",
+            "store is broken for ends, for 30s",
+            "store reports twice for 5s",
+            "process crashes, starts again after 5s",
+            "process loses power, starts again after 5s",
+            "clock freezes for 90s",
+            "clock jumps -1h",
+        ] {
+            assert_eq!(round(line), line);
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! A run in words: time, what came in, what was ordered, with the script's names.
+//!
+//! Owns the wording for people. It is compared with the `trace` section of a file, so a word
+//! that changes here changes there.
+
+use tidegate_core::{
+    AcceptReport, Answer, Claim, ClaimReport, Event, Input, LoadReport, LookupReport, ModelFact,
+    Output, Reply, RequestId, RunId, SettleReport, StoreError, Subject, Submit, Terminal, Time,
+    Timer,
+};
+
+use super::ast::{Ended, Step};
+use super::calls::end;
+use super::cast::{Cast, Who};
+use super::knobs::with_budget;
+use super::record::told;
+use super::units::show_time;
+use super::words::{ENDED, ENDINGS, STORE_ERRORS, say, say_told};
+
+/// The column at which an input begins.
+const TIME: usize = 9;
+
+/// Who asked a request.
+pub(super) type Client<'a> = dyn Fn(RequestId) -> Who<'a> + 'a;
+
+/// The lines of a run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trace {
+    /// Whether lines are kept at all.
+    pub(super) on: bool,
+    pub(super) lines: Vec<String>,
+    slept: Option<(Option<Time>, Option<Timer>)>,
+}
+
+impl Trace {
+    pub(super) fn line(&mut self, at: u64, what: String) {
+        if self.on {
+            self.lines.push(format!("{:>TIME$}  {what}", show_time(at)));
+        }
+    }
+
+    /// A step that is no input: it is told here, since nothing else shows it.
+    pub(super) fn aside(step: &Step) -> Option<String> {
+        let aside = matches!(
+            step,
+            Step::StoreTakes(_)
+                | Step::StoreRefuses { .. }
+                | Step::StoreTwice(_)
+                | Step::Crash { .. }
+                | Step::Freeze(_)
+                | Step::WallJump(_)
+        );
+        aside.then(|| super::steps::write(step))
+    }
+
+    pub(super) fn input(&mut self, at: u64, input: &Input, cast: &Cast, client: &Client<'_>) {
+        if self.on {
+            self.line(at, say_input(input, cast, client));
+        }
+    }
+
+    pub(super) fn output(&mut self, output: &Output, cast: &Cast, client: &Client<'_>) {
+        if !self.on {
+            return;
+        }
+        if let Output::Sleep { until, why } = output {
+            let same = self.slept.replace((*until, *why)) == Some((*until, *why));
+            if same {
+                return;
+            }
+        }
+        self.lines.push(format!(
+            "{:TIME$}    -> {}",
+            "",
+            say_output(output, cast, client)
+        ));
+    }
+}
+
+fn say_input(input: &Input, cast: &Cast, client: &Client<'_>) -> String {
+    let who = |request: RequestId| client(request).map_or("nobody", |(name, _)| name);
+    let of = |subject: Subject| {
+        let asked = match subject {
+            Subject::Request(request) => client(request),
+            _ => None,
+        };
+        cast.subject(subject, asked)
+    };
+    match input {
+        Input::Submit(submit) => say_submit(submit, who(submit.request), cast),
+        Input::Wait {
+            request,
+            run,
+            timeout_ms,
+        } => {
+            let limit = timeout_ms.map_or(String::new(), |ms| format!(" up to {}", show_time(ms)));
+            format!("{} waits for {}{limit}", who(*request), cast.run_name(*run))
+        }
+        Input::Abort {
+            request,
+            session,
+            run,
+        } => {
+            let what = run.map_or("everything", |run| cast.run_name(run));
+            format!(
+                "{} aborts {what} of {}",
+                who(*request),
+                cast.session_name(*session)
+            )
+        }
+        Input::Leave { request } => format!("{} leaves a request", who(*request)),
+        Input::Resume { session, .. } => {
+            format!("{} has open work", cast.session_name(*session))
+        }
+        Input::Loaded { ticket, report } => {
+            format!("{}: {}", of(ticket.subject), say_loaded(report, cast))
+        }
+        Input::Accepted { ticket, report } => {
+            format!("{}: {}", of(ticket.subject), say_accepted(report, cast))
+        }
+        Input::Claimed { ticket, report } => {
+            format!("{}: {}", of(ticket.subject), say_claimed(report, cast))
+        }
+        Input::Settled { ticket, report } => {
+            format!("{}: {}", of(ticket.subject), say_settled(report))
+        }
+        Input::LookedUp { ticket, report } => {
+            let report = say_looked_up(report);
+            format!("looked up for {}: {report}", of(ticket.subject))
+        }
+        Input::Model { ticket, fact } => {
+            format!("model of {}: {}", of(ticket.subject), say_fact(fact))
+        }
+        Input::Tick => "tick".into(),
+    }
+}
+
+fn say_submit(submit: &Submit, who: &str, cast: &Cast) -> String {
+    let same = submit.body == cast.body(submit.run, false);
+    format!(
+        "{who} sends {} to {}{}{}",
+        cast.run_name(submit.run),
+        cast.session_name(submit.session),
+        with_budget(submit.budget),
+        if same { "" } else { " with another body" }
+    )
+}
+
+fn say_claimed(report: &ClaimReport, cast: &Cast) -> String {
+    match report {
+        ClaimReport::Committed(claim) => format!("claim is durable{}", say_claim(claim, cast)),
+        ClaimReport::Fenced => "claim is fenced off".into(),
+        ClaimReport::NotOwner => "claim: not the owner".into(),
+        ClaimReport::Refused(error) => format!("claim {}", refused(*error)),
+    }
+}
+
+fn say_settled(report: &SettleReport) -> String {
+    match report {
+        SettleReport::Committed => "end is durable".into(),
+        SettleReport::Fenced => "end is fenced off".into(),
+        SettleReport::NotOwner => "end: not the owner".into(),
+        SettleReport::Refused(error) => format!("end {}", refused(*error)),
+    }
+}
+
+fn say_looked_up(report: &LookupReport) -> String {
+    match report {
+        LookupReport::Ended(terminal) => format!("it {}", say_end(terminal)),
+        LookupReport::Open => "it is open".into(),
+        LookupReport::Unknown => "there is no such run".into(),
+        LookupReport::Refused(error) => refused(*error),
+    }
+}
+
+fn refused(error: StoreError) -> String {
+    format!("refused: the store is {}", say(STORE_ERRORS, &error))
+}
+
+fn say_loaded(report: &LoadReport, cast: &Cast) -> String {
+    match report {
+        LoadReport::Loaded { open, .. } if open.is_empty() => "loaded, nothing open".into(),
+        LoadReport::Loaded { open, .. } => {
+            let names: Vec<&str> = open.iter().map(|run| cast.run_name(run.run)).collect();
+            format!("loaded, open: {}", names.join(", "))
+        }
+        LoadReport::NotOwner => "not the owner".into(),
+        LoadReport::Refused(error) => format!("load {}", refused(*error)),
+    }
+}
+
+fn say_accepted(report: &AcceptReport, cast: &Cast) -> String {
+    match report {
+        AcceptReport::Committed { claim: None } => "durable".into(),
+        AcceptReport::Committed { claim: Some(claim) } => {
+            format!("durable, and its claim{}", say_claim(claim, cast))
+        }
+        AcceptReport::Duplicate { terminal: None } => "known, and open".into(),
+        AcceptReport::Duplicate {
+            terminal: Some(terminal),
+        } => format!("known, and {}", say_end(terminal)),
+        AcceptReport::Conflict => "known with another body".into(),
+        AcceptReport::NotOwner => "not the owner".into(),
+        AcceptReport::Refused(error) => refused(*error),
+    }
+}
+
+fn say_claim(claim: &Claim, cast: &Cast) -> String {
+    claim.superseded.as_ref().map_or(String::new(), |old| {
+        format!(", {} is superseded", cast.run_name(old.run))
+    })
+}
+
+fn say_end(terminal: &Terminal) -> String {
+    let reply = match terminal.reply {
+        Reply::Empty => String::new(),
+        Reply::Text { bytes } => format!(", {bytes} bytes"),
+    };
+    format!(
+        "ended as {}{reply}",
+        say(ENDED, &Ended::of(terminal.outcome))
+    )
+}
+
+fn say_fact(fact: &ModelFact) -> String {
+    match fact {
+        ModelFact::Alive => "keep-alive".into(),
+        ModelFact::Structure => "begins".into(),
+        ModelFact::Reasoning => "reasoning".into(),
+        ModelFact::Text { to } => format!("text up to {to}"),
+        ModelFact::Finished => "finishes".into(),
+        ModelFact::Ended(model_end) => ENDINGS
+            .iter()
+            .find(|(_, ending)| end(*ending) == *model_end)
+            .map_or_else(|| format!("{model_end:?}"), |(words, _)| (*words).into()),
+    }
+}
+
+fn say_output(output: &Output, cast: &Cast, client: &Client<'_>) -> String {
+    match output {
+        Output::Load { session, .. } => format!("load {}", cast.session_name(*session)),
+        Output::Accept { accept, .. } => {
+            let claim = accept.claim.map_or("", |_| ", with its claim");
+            format!("accept {}{claim}", cast.run_name(accept.run))
+        }
+        Output::Claim { fence, .. } => {
+            format!(
+                "claim for {}, attempt {}",
+                cast.run_name(fence.run),
+                fence.attempt.0
+            )
+        }
+        Output::Save { fence, to, .. } => format!("save {} up to {to}", cast.run_name(fence.run)),
+        Output::Settle { terminal, .. } => {
+            format!(
+                "settle {}: {}",
+                cast.run_name(terminal.run),
+                say_end(terminal)
+            )
+        }
+        Output::Lookup { run, .. } => format!("look up {}", cast.run_name(*run)),
+        Output::StartModel { fence, .. } => {
+            format!("call the model for {}", cast.run_name(fence.run))
+        }
+        Output::CancelModel { ticket } => {
+            format!("stop the model of {}", cast.subject(ticket.subject, None))
+        }
+        Output::Respond { request, answer } => {
+            let (who, about) = client(*request).unwrap_or(("nobody", None));
+            format!("tell {who}: {}", say_answer(answer, about, cast))
+        }
+        Output::Publish {
+            run, seq, event, ..
+        } => format!(
+            "event {seq} of {}: {}",
+            cast.run_name(*run),
+            say_event(event)
+        ),
+        Output::Release { owner } => {
+            let asked = match owner {
+                tidegate_core::ContentOwner::Request(request) => client(*request),
+                tidegate_core::ContentOwner::Attempt(..) => None,
+            };
+            format!("free {}", cast.owner(*owner, asked))
+        }
+        Output::Forget { subject } => format!("forget {}", cast.subject(*subject, None)),
+        Output::Halt(halt) => format!("halt: {halt}"),
+        Output::Sleep { until: None, .. } => "next: nothing".into(),
+        Output::Sleep {
+            until: Some(until),
+            why,
+        } => {
+            let why = why.map_or(String::new(), |timer| {
+                let asked = match timer.owner() {
+                    Subject::Request(request) => client(request),
+                    _ => None,
+                };
+                format!(
+                    ", {} of {}",
+                    timer.name(),
+                    cast.subject(timer.owner(), asked)
+                )
+            });
+            format!("next: {}{why}", show_time(until.0))
+        }
+    }
+}
+
+fn say_answer(answer: &Answer, asked: Option<RunId>, cast: &Cast) -> String {
+    let about = match answer {
+        Answer::Aborted { runs } if runs.is_empty() => return "nothing was stopped".into(),
+        Answer::Aborted { runs } => {
+            let names: Vec<&str> = runs.iter().map(|&run| cast.run_name(run)).collect();
+            return format!("stopped {}", names.join(", "));
+        }
+        Answer::Accepted { run, .. } | Answer::InFlight { run, .. } | Answer::Wait { run, .. } => {
+            Some(*run)
+        }
+        Answer::Final { terminal, .. } => Some(terminal.run),
+        Answer::Rejected(_) => asked,
+    };
+    let word = told(answer).map(say_told).unwrap_or_default();
+    about.map_or(word.clone(), |run| format!("{} {word}", cast.run_name(run)))
+}
+
+fn say_event(event: &Event) -> String {
+    match event {
+        Event::Start { attempt, .. } => format!("start, attempt {}", attempt.0),
+        Event::Text { from, to, .. } => format!("text {from} to {to}"),
+        Event::Finishing { outcome } => {
+            format!("finishing as {}", say(ENDED, &Ended::of(*outcome)))
+        }
+        Event::End { terminal, .. } => say_end(terminal),
+    }
+}

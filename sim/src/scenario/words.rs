@@ -1,0 +1,235 @@
+//! The closed sets of words: each phrase once, for reading and for writing.
+//!
+//! Owns tables and how they are searched. A value without a phrase can't be written, so a
+//! test walks through all values of each set.
+
+use tidegate_core::{ErrorClass, Limit, Marker, ProviderClass, StoreError};
+
+use super::ast::{Ended, Ending, Failed, Told};
+use super::error::{Trouble, distance, nearest};
+use super::token::{Cursor, tokens};
+
+/// Phrases and what they mean.
+pub(super) type Table<T> = &'static [(&'static str, T)];
+
+use ErrorClass as E;
+
+/// How a run can end.
+pub(super) const ENDED: Table<Ended> = &[
+    ("completed", Ended::Completed),
+    ("cancelled", Ended::Cancelled),
+    ("superseded", Ended::Superseded),
+    ("timed out", Ended::TimedOut(None)),
+    ("timed out (budget)", Ended::TimedOut(Some(Limit::Budget))),
+    (
+        "timed out (first event)",
+        Ended::TimedOut(Some(Limit::FirstEvent)),
+    ),
+    ("timed out (idle)", Ended::TimedOut(Some(Limit::Idle))),
+    ("timed out (lane)", Ended::TimedOut(Some(Limit::Lane))),
+    ("failed", Ended::Failed(None)),
+    (
+        "failed (incomplete)",
+        Ended::Failed(Some(Failed::Incomplete)),
+    ),
+    (
+        "failed (reply too large)",
+        Ended::Failed(Some(Failed::TooLarge)),
+    ),
+    ("failed (auth)", failed(E::Auth)),
+    ("failed (format)", failed(E::Format)),
+    ("failed (rate limit)", failed(E::RateLimit)),
+    ("failed (overloaded)", failed(E::Overloaded)),
+    ("failed (billing)", failed(E::Billing)),
+    ("failed (server error)", failed(E::ServerError)),
+    ("failed (timeout)", failed(E::Timeout)),
+    ("failed (tls certificate)", failed(E::TlsCertificate)),
+    ("failed (context overflow)", failed(E::ContextOverflow)),
+    ("failed (model not found)", failed(E::ModelNotFound)),
+    ("failed (network)", failed(E::Network)),
+    ("failed (protocol)", failed(E::Protocol)),
+    ("failed (unknown)", failed(E::Unknown)),
+];
+
+const fn failed(class: ErrorClass) -> Ended {
+    Ended::Failed(Some(Failed::Provider(class)))
+}
+
+/// What a client can be told, besides ends.
+pub(super) const TOLD: Table<Told> = &[
+    ("accepted", Told::Accepted),
+    ("in flight", Told::InFlight),
+    ("still open", Told::StillOpen),
+    ("no such run", Told::NoSuchRun),
+    ("no word of it", Told::NoWord),
+    ("stopped", Told::Stopped),
+    ("refused (conflict)", Told::Conflict),
+    ("refused (queue full)", Told::QueueFull),
+    ("refused (busy)", Told::Busy),
+    ("refused (storage)", Told::Storage),
+    ("refused (not owner)", Told::NotOwner),
+    ("refused (wrong session)", Told::WrongSession),
+];
+
+/// How a model call can end by itself, besides an HTTP status.
+pub(super) const ENDINGS: Table<Ending> = &[
+    ("completes", Ending::Completes),
+    ("resets", Ending::Resets),
+    ("ends incomplete", Ending::Incomplete),
+    ("ends cancelled", Ending::Cancelled),
+    ("refuses", Ending::Refuses),
+    ("fails (unrecognised)", Ending::Fails(Marker::None)),
+    ("fails (rate limit)", Ending::Fails(Marker::RateLimit)),
+    ("fails (overloaded)", Ending::Fails(Marker::Overloaded)),
+    ("fails (billing)", Ending::Fails(Marker::Billing)),
+    (
+        "fails (context overflow)",
+        Ending::Fails(Marker::ContextOverflow),
+    ),
+    (
+        "fails (model not found)",
+        Ending::Fails(Marker::ModelNotFound),
+    ),
+    ("fails (auth)", Ending::Fails(Marker::Auth)),
+    ("fails (format)", Ending::Fails(Marker::Format)),
+    ("fails (tls)", Ending::Fails(Marker::Tls)),
+    ("fails (oversized)", Ending::Fails(Marker::Oversized)),
+    ("fails (not a stream)", Ending::Fails(Marker::NotAStream)),
+];
+
+/// Why the store refuses.
+pub(super) const STORE_ERRORS: Table<StoreError> = &[
+    ("busy", StoreError::Busy),
+    ("full", StoreError::Full),
+    ("broken", StoreError::Io),
+];
+
+/// Where a provider runs.
+pub(super) const CLASSES: Table<ProviderClass> = &[
+    ("cloud", ProviderClass::Cloud),
+    ("self-hosted", ProviderClass::SelfHosted),
+    ("local", ProviderClass::Local),
+];
+
+/// The longest phrase that stands here.
+pub(super) fn phrase<T: Copy>(
+    table: Table<T>,
+    what: &str,
+    cursor: &mut Cursor<'_>,
+) -> Result<T, Trouble> {
+    let mut best: Option<(Cursor<'_>, T)> = None;
+    for &(words, value) in table {
+        let mut ahead = cursor.clone();
+        if ahead.take_all(words) && best.as_ref().is_none_or(|(b, _)| ahead.at > b.at) {
+            best = Some((ahead, value));
+        }
+    }
+    let Some((after, value)) = best else {
+        return Err(no_phrase(table, what, cursor, cursor));
+    };
+    // `timed out (idel)` is no `timed out` with something behind it.
+    if after.peek() == Some("(") {
+        return Err(no_phrase(table, what, cursor, &after));
+    }
+    *cursor = after;
+    Ok(value)
+}
+
+fn no_phrase<T>(table: Table<T>, what: &str, from: &Cursor<'_>, at: &Cursor<'_>) -> Trouble {
+    let mut trouble = at.trouble(&format!("{what}: {}", list(table)));
+    // Each phrase is compared with as many words as it has.
+    let near = table.iter().filter_map(|&(words, _)| {
+        let found = here(from, tokens(words).len());
+        nearest(&found, [words]).map(|_| (distance(&found, words), words))
+    });
+    let near = near.filter(|&(far, _)| far > 0).min();
+    trouble.nearest = near.map(|(_, words)| words.to_owned());
+    trouble
+}
+
+/// The next few words, spaced as phrases are.
+fn here(cursor: &Cursor<'_>, count: usize) -> String {
+    let mut text = String::new();
+    for word in (0..count).map_while(|ahead| cursor.ahead(ahead)) {
+        let tight = text.is_empty() || text.ends_with('(') || word == ")";
+        text.push_str(if tight { "" } else { " " });
+        text.push_str(word);
+    }
+    text
+}
+
+fn list<T>(table: Table<T>) -> String {
+    let words: Vec<String> = table
+        .iter()
+        .map(|(words, _)| format!("`{words}`"))
+        .collect();
+    words.join(", ")
+}
+
+/// The phrase of a value.
+pub(super) fn say<T: PartialEq>(table: Table<T>, value: &T) -> &'static str {
+    table
+        .iter()
+        .find(|(_, known)| known == value)
+        .map_or("(no word for it)", |(words, _)| words)
+}
+
+/// The phrase of anything that a client can be told.
+pub(super) fn say_told(told: Told) -> String {
+    match told {
+        Told::End(ended) => say(ENDED, &ended).into(),
+        Told::EndAgain(ended) => format!("{}, as before", say(ENDED, &ended)),
+        other => say(TOLD, &other).into(),
+    }
+}
+
+/// The phrase of an ending.
+pub(super) fn say_ending(ending: Ending) -> String {
+    match ending {
+        Ending::Status(status) => format!("fails with status {status}"),
+        other => say(ENDINGS, &other).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_phrase_is_taken() {
+        let words = tokens("timed out (idle)");
+        let mut cursor = Cursor::new(&words);
+        let ended = phrase(ENDED, "an end", &mut cursor);
+        assert_eq!(ended, Ok(Ended::TimedOut(Some(Limit::Idle))));
+        assert_eq!(cursor.peek(), None);
+    }
+
+    #[test]
+    fn a_phrase_that_is_nearly_one_names_it() {
+        for (text, near) in [
+            ("timed out (idel)", "timed out (idle)"),
+            ("cancled", "cancelled"),
+        ] {
+            let words = tokens(text);
+            let trouble = phrase(ENDED, "an end", &mut Cursor::new(&words)).unwrap_err();
+            assert_eq!(trouble.nearest.as_deref(), Some(near), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_phrase_stands_twice() {
+        fn unique<T>(table: Table<T>) {
+            for (at, (words, _)) in table.iter().enumerate() {
+                assert!(
+                    !table[..at].iter().any(|(other, _)| other == words),
+                    "{words}"
+                );
+            }
+        }
+        unique(ENDED);
+        unique(TOLD);
+        unique(ENDINGS);
+        unique(STORE_ERRORS);
+        unique(CLASSES);
+    }
+}

@@ -1,0 +1,389 @@
+//! A run in words: what the surroundings did, what the core ordered, and what broke.
+//!
+//! Owns the wording and the choice of what is worth a line. A message is named after its
+//! session and its number in it: B2 is the second one of session B.
+
+use tidegate_core::{
+    AcceptReport, Answer, ClaimReport, Event, Input, Limit, LoadReport, LookupReport, ModelEnd,
+    ModelFact, Outcome, Output, RequestId, RunId, SessionId, SettleReport, Subject, Timer,
+    WaitResult,
+};
+
+use crate::adapter::NOBODY;
+use crate::run::Step;
+use crate::violation::Violation;
+
+/// The most lines of a timeline.
+const LINES: usize = 20;
+
+/// A session's name.
+pub(crate) fn session(id: SessionId) -> String {
+    let n = u128::from_be_bytes(id.0);
+    match u8::try_from(n) {
+        Ok(n @ 1..=26) => char::from(b'A' + n - 1).to_string(),
+        _ => format!("session {id}"),
+    }
+}
+
+/// A message's name, and that of its run.
+pub(crate) fn run(id: RunId) -> String {
+    let n = u128::from_be_bytes(id.0);
+    match u8::try_from(n >> 32) {
+        Ok(of @ 1..=26) => format!("{}{}", char::from(b'A' + of - 1), n & 0xffff_ffff),
+        _ if n >> 97 == 1 => "a run that nobody sent".into(),
+        _ if n >> 99 == 1 => "another process's run".into(),
+        _ => format!("run {id}"),
+    }
+}
+
+/// What a request is about, as its name tells.
+fn request(id: RequestId) -> String {
+    let n = u128::from_be_bytes(id.0);
+    match n >> 96 {
+        0 => format!("the client of {}", run(RunId::from_u128(n >> 16))),
+        1 => format!("request {}", n & 0xffff_ffff),
+        _ if id == NOBODY => "nobody".into(),
+        _ => format!("request {id}"),
+    }
+}
+
+fn subject(subject: Subject) -> String {
+    match subject {
+        Subject::Session(id) => session(id),
+        Subject::Run(id) => run(id),
+        Subject::Request(id) => request(id),
+    }
+}
+
+fn time(ms: u64) -> String {
+    format!("{}.{:03} s", ms / 1_000, ms % 1_000)
+}
+
+fn outcome(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Completed => "completed".into(),
+        Outcome::Failed(why) => format!("failed ({why:?})"),
+        Outcome::TimedOut { limit, .. } => format!("timed out ({})", limit_name(limit)),
+        Outcome::Cancelled { .. } => "cancelled".into(),
+        Outcome::Superseded => "superseded".into(),
+    }
+}
+
+const fn limit_name(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Budget => "run budget",
+        Limit::FirstEvent => "first event",
+        Limit::Idle => "idle",
+        Limit::Lane => "lane task",
+    }
+}
+
+fn input(input: &Input, due: Option<Timer>) -> String {
+    match input {
+        Input::Submit(submit) => {
+            let again = u128::from_be_bytes(submit.request.0) & 0xffff != 1;
+            let other = u128::from_be_bytes(submit.body.0) & 1 == 1;
+            format!(
+                "a client sends {}{}{}",
+                run(submit.run),
+                if again { " again" } else { "" },
+                if other { " with another body" } else { "" },
+            )
+        }
+        Input::Wait {
+            request: id,
+            run: of,
+            timeout_ms,
+        } => {
+            let limit = timeout_ms.map_or("the default limit".into(), time);
+            format!("{} waits for {}, {limit}", request(*id), run(*of))
+        }
+        Input::Abort {
+            request: id,
+            session: of,
+            run: one,
+        } => match one {
+            Some(one) => format!(
+                "{} stops {} of session {}",
+                request(*id),
+                run(*one),
+                session(*of)
+            ),
+            None => format!("{} stops all of session {}", request(*id), session(*of)),
+        },
+        Input::Leave { request: id } if *id == NOBODY => "time has passed".into(),
+        Input::Leave { request: id } => format!("{} goes away", request(*id)),
+        Input::Resume { session: of, .. } => {
+            format!("the store holds open work of session {}", session(*of))
+        }
+        Input::Loaded { ticket, report } => {
+            let of = subject(ticket.subject);
+            match report {
+                LoadReport::Loaded { open, .. } if open.is_empty() => {
+                    format!("store: session {of} is loaded")
+                }
+                LoadReport::Loaded { open, .. } => {
+                    let open: Vec<_> = open.iter().map(|open| run(open.run)).collect();
+                    format!("store: session {of} is loaded, open: {}", open.join(", "))
+                }
+                LoadReport::NotOwner => format!("store: another process owns session {of}"),
+                LoadReport::Refused(error) => format!("store: session {of} not loaded ({error:?})"),
+            }
+        }
+        Input::Accepted { ticket, report } => accepted(&message(ticket.subject), report),
+        Input::Claimed { ticket, report } => {
+            let of = subject(ticket.subject);
+            match report {
+                ClaimReport::Committed(claim) => match claim.superseded {
+                    Some(old) => format!("store: {of} has claimed and superseded {}", run(old.run)),
+                    None => format!("store: {of} has claimed"),
+                },
+                other => format!("store: claim of {of}: {other:?}"),
+            }
+        }
+        Input::Settled { ticket, report } => {
+            let of = subject(ticket.subject);
+            match report {
+                SettleReport::Committed => format!("store: the end of {of} is durable"),
+                other => format!("store: the end of {of}: {other:?}"),
+            }
+        }
+        Input::LookedUp { ticket, report } => {
+            let of = subject(ticket.subject);
+            match report {
+                LookupReport::Ended(end) => {
+                    format!(
+                        "store, to {of}: {} has ended as {}",
+                        run(end.run),
+                        outcome(end.outcome)
+                    )
+                }
+                other => format!("store, to {of}: {other:?}"),
+            }
+        }
+        Input::Model { ticket, fact } => model(&subject(ticket.subject), fact),
+        Input::Tick => match due {
+            Some(timer) => format!(
+                "clock: the {} of {} is due",
+                timer.name(),
+                subject(timer.owner())
+            ),
+            None => "clock: a tick".into(),
+        },
+    }
+}
+
+/// The message that a request sends.
+fn message(of: Subject) -> String {
+    match of {
+        Subject::Request(id) if id.0[..4] == [0; 4] => {
+            run(RunId::from_u128(u128::from_be_bytes(id.0) >> 16))
+        }
+        other => subject(other),
+    }
+}
+
+fn accepted(of: &str, report: &AcceptReport) -> String {
+    match report {
+        AcceptReport::Committed { claim: None } => format!("store: the message {of} is durable"),
+        AcceptReport::Committed {
+            claim: Some(claim), ..
+        } => match claim.superseded {
+            Some(old) => format!(
+                "store: the message {of} and its claim are durable; {} is superseded",
+                run(old.run)
+            ),
+            None => format!("store: the message {of} and its claim are durable"),
+        },
+        AcceptReport::Duplicate { terminal: None } => {
+            format!("store: the message {of} is known and open")
+        }
+        AcceptReport::Duplicate {
+            terminal: Some(end),
+        } => {
+            format!(
+                "store: the message {of} has ended as {}",
+                outcome(end.outcome)
+            )
+        }
+        other => format!("store: the message {of}: {other:?}"),
+    }
+}
+
+fn model(of: &str, fact: &ModelFact) -> String {
+    match fact {
+        ModelFact::Alive => format!("model of {of}: a sign of life"),
+        ModelFact::Structure => format!("model of {of}: data without output"),
+        ModelFact::Reasoning => format!("model of {of}: it thinks"),
+        ModelFact::Text { to } => format!("model of {of}: text up to byte {to}"),
+        ModelFact::Finished => format!("model of {of}: finished, the call stays open"),
+        ModelFact::Ended(ModelEnd::Completed) => format!("model of {of}: the answer is complete"),
+        ModelFact::Ended(ModelEnd::Cancelled) => format!("model of {of}: the call was cancelled"),
+        ModelFact::Ended(ModelEnd::Incomplete) => format!("model of {of}: the stream breaks off"),
+        ModelFact::Ended(ModelEnd::Failed(error)) => format!("model of {of}: error {error:?}"),
+    }
+}
+
+/// An output that matters, in words.
+fn output(output: &Output) -> Option<String> {
+    Some(match output {
+        Output::Load { .. } | Output::Lookup { .. } | Output::Sleep { .. } => return None,
+        Output::Accept { accept, .. } => match accept.claim {
+            Some(_) => format!("commit {} with its claim", run(accept.run)),
+            None => format!("commit {}", run(accept.run)),
+        },
+        Output::Claim { fence, .. } => {
+            format!("claim for {} (attempt {})", run(fence.run), fence.attempt.0)
+        }
+        Output::Save { fence, to, .. } => format!("save {} up to byte {to}", run(fence.run)),
+        Output::Settle {
+            terminal, fence, ..
+        } => format!(
+            "end {} as {} (fence {}.{})",
+            run(terminal.run),
+            outcome(terminal.outcome),
+            run(fence.run),
+            fence.attempt.0
+        ),
+        Output::StartModel { fence, .. } => {
+            format!(
+                "call the model for {} (attempt {})",
+                run(fence.run),
+                fence.attempt.0
+            )
+        }
+        Output::CancelModel { ticket } => format!("cancel the call of {}", subject(ticket.subject)),
+        Output::Respond {
+            request: id,
+            answer,
+        } => format!("tell {}: {}", request(*id), told(answer)),
+        Output::Publish {
+            run: of,
+            event,
+            seq,
+            ..
+        } => match event {
+            Event::Start { attempt, .. } => {
+                format!("show {}#{seq}: attempt {} begins", run(*of), attempt.0)
+            }
+            Event::Text { from, to, .. } => format!("show {}#{seq}: text {from}..{to}", run(*of)),
+            Event::Finishing { outcome: end } => {
+                format!("show {}#{seq}: will end as {}", run(*of), outcome(*end))
+            }
+            Event::End { terminal, .. } => {
+                format!(
+                    "show {}#{seq}: ended as {}",
+                    run(*of),
+                    outcome(terminal.outcome)
+                )
+            }
+        },
+        Output::Release { owner } => format!("release {owner:?}"),
+        Output::Forget { subject: of } => format!("forget {}", subject(*of)),
+        Output::Halt(halt) => format!("HALT: {halt}"),
+    })
+}
+
+fn told(answer: &Answer) -> String {
+    match answer {
+        Answer::Accepted { run: of, .. } => format!("{} is accepted", run(*of)),
+        Answer::InFlight { run: of, .. } => format!("{} is in flight", run(*of)),
+        Answer::Final { terminal, .. } => {
+            format!(
+                "{} has ended as {}",
+                run(terminal.run),
+                outcome(terminal.outcome)
+            )
+        }
+        Answer::Wait { run: of, result } => match result {
+            WaitResult::Ended { terminal, .. } => {
+                format!("{} has ended as {}", run(*of), outcome(terminal.outcome))
+            }
+            WaitResult::TimedOut { known } => {
+                format!("the wait for {} is over, known: {known:?}", run(*of))
+            }
+        },
+        Answer::Aborted { runs } => {
+            let runs: Vec<_> = runs.iter().map(|id| run(*id)).collect();
+            format!("stopped: [{}]", runs.join(", "))
+        }
+        Answer::Rejected(why) => format!("refused ({why:?})"),
+    }
+}
+
+/// Whether an output is small print: it keeps its line only if it is about what broke.
+const fn is_small(output: &Output) -> bool {
+    matches!(
+        output,
+        Output::Release { .. } | Output::Forget { .. } | Output::Save { .. }
+    ) || matches!(
+        output,
+        Output::Publish {
+            event: Event::Text { .. } | Event::Start { .. } | Event::Finishing { .. },
+            ..
+        }
+    )
+}
+
+/// Gathers a timeline, step by step.
+#[derive(Debug, Default)]
+pub(crate) struct Timeline {
+    lines: Vec<(String, bool)>,
+    due: Option<Timer>,
+    life: u32,
+}
+
+impl Timeline {
+    pub(crate) fn step(&mut self, step: &Step<'_>, about: &Violation) {
+        if step.life > self.life {
+            self.life = step.life;
+            self.lines.push((
+                "          the process died and was started again".into(),
+                true,
+            ));
+        }
+        let key = subject(about.entity);
+        let what = input(step.input, self.due);
+        let matters = !matches!(step.input, Input::Loaded { .. } | Input::LookedUp { .. });
+        let matters = matters || what.contains(&key);
+        let mut line = format!("{:>9}  {what}", time(step.now.time.0));
+        let mut orders = Vec::new();
+        for out in step.outputs {
+            let Some(words) = output(out) else { continue };
+            if !is_small(out) || words.contains(&key) || step.index == about.input {
+                orders.push(words);
+            }
+        }
+        if !orders.is_empty() {
+            line.push_str(" -> ");
+            line.push_str(&orders.join("; "));
+        }
+        self.lines.push((line, matters || !orders.is_empty()));
+        self.due = step
+            .outputs
+            .iter()
+            .rev()
+            .find_map(|out| match out {
+                Output::Sleep { why, .. } => Some(*why),
+                _ => None,
+            })
+            .flatten();
+    }
+
+    /// The lines that matter, at most so many; the last one says what broke.
+    pub(crate) fn finish(self, violation: &Violation) -> Vec<String> {
+        let room = LINES - 1;
+        let mut lines: Vec<(String, bool)> = self.lines;
+        if lines.len() > room {
+            lines.retain(|(_, matters)| *matters);
+        }
+        let mut lines: Vec<String> = lines.into_iter().map(|(line, _)| line).collect();
+        if lines.len() > room {
+            let cut = lines.len() - (room - 1);
+            let at = room / 2;
+            lines.splice(at..at + cut, [format!("           ({cut} steps left out)")]);
+        }
+        lines.push(format!("{:>9}  BROKEN: {violation}", time(violation.at.0)));
+        lines
+    }
+}
