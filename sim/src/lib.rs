@@ -19,24 +19,30 @@
 //! Checkers see inputs, outputs and the modelled store, never the core's state.
 
 mod adapter;
+mod audit;
 mod campaign;
 mod check;
 mod choices;
+mod coverage;
 mod fault;
 mod marks;
 mod recording;
 mod run;
 pub mod scenario;
 mod shrink;
+mod twice;
 mod violation;
 mod world;
 
-pub use campaign::{Campaign, Failure, Summary};
-pub use check::{Fate, Ledger};
+pub use audit::{AuditRow, audit};
+pub use campaign::{Campaign, FULL_CAMPAIGN, Failure, Goal, Missing, Summary, Verdict};
+pub use check::{Fate, Ledger, Stage, TRANSITIONS, Transitions};
 pub use choices::{Choices, Recorded, Recorder, Seeded, Span};
+pub use coverage::Operations;
 pub use fault::Fault;
 pub use marks::{Mark, Marks};
 pub use recording::{Cut, RECORDING_VERSION, Recording, RecordingError, Source};
 pub use run::{Options, Report, Step, Watch, run_choices, run_seed};
 pub use shrink::{Replay, Shrunk, shrink};
-pub use violation::{Code, Violation};
+pub use twice::{Divergence, divergence, seed_twice, step_digest, step_words};
+pub use violation::{Code, Kind, Violation};

@@ -122,7 +122,7 @@ impl Recording {
     pub fn to_file(&self) -> String {
         let mut text = format!(
             "# A recorded run of the simulator, format {RECORDING_VERSION}.\n\
-             # Again: tidegate sim replay --recording THIS_FILE\n"
+             # Again: tidegate sim replay --file THIS_FILE\n"
         );
         let string = self.to_string();
         let mut rest = string.as_str();

@@ -4,8 +4,9 @@ use std::hash::Hasher;
 
 use tidegate_core::{Config, Input, Now, Output};
 
-use crate::check::Ledger;
+use crate::check::{Ledger, Transitions};
 use crate::choices::{Choices, Seeded};
+use crate::coverage::Operations;
 use crate::fault::Fault;
 use crate::marks::Marks;
 use crate::violation::Violation;
@@ -56,6 +57,10 @@ pub struct Report {
     pub header: Vec<(&'static str, u64)>,
     /// What was reached.
     pub marks: Marks,
+    /// Which inputs and outputs there were.
+    pub operations: Operations,
+    /// Which steps runs took.
+    pub transitions: Transitions,
     /// What became of each accepted message.
     pub ledger: Ledger,
 }
@@ -83,6 +88,8 @@ pub fn run_choices<'a>(
         header: world.swarm.header(),
         violations: std::mem::take(&mut world.violations),
         marks: std::mem::take(&mut world.marks),
+        operations: std::mem::take(&mut world.operations),
+        transitions: std::mem::take(&mut world.checks.states.transitions),
         ledger: std::mem::take(&mut world.checks.ledger),
     }
 }

@@ -132,12 +132,54 @@ codes! {
     ForgottenTwice = "forgotten-twice", "P36", "a run or session was forgotten that was not held";
     /// A deadline of nobody.
     DeadlineOrphan = "deadline-orphan", "I59", "a drain named a deadline whose owner does not have it any more";
+    /// A step that is not declared.
+    Undeclared = "undeclared", "P02 I7", "a run took a step that the table of transitions does not declare";
+    /// A run of the world without end.
+    Endless = "endless", "L8", "a run of the world took more inputs than any sound one does";
     /// Two histories from one.
     Diverged = "diverged", "law 11", "a core restored from a snapshot, or driven in another legal way, went on differently";
     /// Time passes without progress.
-    Spin = "spin", "L8", "a deadline stayed due although ticks came, or the run did not come to rest";
+    Spin = "spin", "L8", "a deadline stayed due although ticks came";
     /// An invariant of the core.
     Halt = "halt", "I13 I14 I59", "the core found one of its own invariants broken";
+}
+
+/// What a finding says about the core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A promise was broken by what was done.
+    Violation,
+    /// A promise was broken by what was never done, or not in time.
+    Liveness,
+    /// One history went on in two ways.
+    Divergence,
+    /// The core found itself broken.
+    Halt,
+    /// The run did not come to an end.
+    Budget,
+}
+
+impl Code {
+    /// What it says about the core.
+    #[must_use]
+    pub const fn kind(self) -> Kind {
+        match self {
+            Self::Halt => Kind::Halt,
+            Self::Diverged => Kind::Divergence,
+            Self::Endless => Kind::Budget,
+            Self::NoOutcome
+            | Self::Unanswered
+            | Self::WaitLate
+            | Self::AbortLate
+            | Self::RunLate
+            | Self::TailLong
+            | Self::OverBudget
+            | Self::IdleLane
+            | Self::Spin
+            | Self::Silent => Kind::Liveness,
+            _ => Kind::Violation,
+        }
+    }
 }
 
 impl fmt::Display for Code {

@@ -94,6 +94,8 @@ const ELSEWHERE: &[Code] = &[
     Code::RefusedWrote,
     Code::RowNumber,
     Code::Diverged,
+    Code::Undeclared,
+    Code::Endless,
 ];
 
 fn violations(fault: Fault, seed: u64) -> Vec<Violation> {

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use tidegate_sim::{
-    Campaign, Fate, Mark, Options, Recorded, Recorder, Seeded, Summary, run_choices, run_seed,
+    Campaign, FULL_CAMPAIGN, Fate, Goal, Options, Recorded, Recorder, Seeded, Summary, Verdict,
+    run_choices, run_seed,
 };
 
 fn campaign(seeds: std::ops::Range<u64>, threads: usize) -> Summary {
@@ -15,8 +16,8 @@ fn campaign(seeds: std::ops::Range<u64>, threads: usize) -> Summary {
     .run(|_| {})
 }
 
-/// P01 P02 P03 P05 P06 P07 P09 P12 P17 P36 P40 P42, I6 I8 I9 I13 I14 I20 I21 I26 I40 I47 I58,
-/// L1 L4 L5 L6 L8
+/// P01 P02 P03 P05 P06 P07 P09 P12 P17 P36 P40 P42, I1 I2 I3 I4 I6 I8 I9 I13 I14 I20 I21 I22
+/// I23 I26 I32 I40 I47 I58 I59 I60, L1 L3 L4 L5 L6 L7 L8
 #[test]
 fn a_fixed_block_of_seeds_is_green_and_reaches_every_mark() {
     let summary = campaign(0..2_000, 2);
@@ -31,19 +32,56 @@ fn a_fixed_block_of_seeds_is_green_and_reaches_every_mark() {
         summary.failed,
         told.join("\n")
     );
-    let missing: Vec<&str> = summary
-        .marks
-        .missing()
-        .into_iter()
-        .map(Mark::name)
-        .collect();
-    assert!(missing.is_empty(), "never reached: {missing:?}");
+    let missing = summary.missing();
+    let marks: Vec<&str> = missing.marks.iter().map(|mark| mark.name()).collect();
+    assert!(missing.is_empty(), "never reached: {marks:?}, {missing:?}");
+    assert_eq!(summary.verdict(), Verdict::Green);
     let open = Fate::ALL.iter().position(|&fate| fate == Fate::Open);
     assert_eq!(
         open.map(|at| summary.fates[at]),
         Some(0),
         "all messages have an outcome"
     );
+}
+
+/// What a campaign never reached is a finding, once it was long enough to mean anything.
+#[test]
+fn a_long_campaign_that_misses_something_is_not_green() {
+    let few = campaign(0..3, 1);
+    assert!(!few.missing().is_empty());
+    assert_eq!(few.verdict(), Verdict::Green);
+    let long = Summary {
+        seeds: FULL_CAMPAIGN,
+        ..few
+    };
+    assert_eq!(long.verdict(), Verdict::Unreached);
+}
+
+#[test]
+fn a_goal_stops_a_campaign_at_the_same_seed_whatever_the_threads() {
+    let until = |goal: Goal, threads| {
+        let options = Options::default();
+        Campaign {
+            seeds: 0..4_000,
+            threads,
+            options,
+        }
+        .run_until(&goal, |_| {})
+    };
+    let inputs = Goal {
+        inputs: Some(200_000),
+        plateau: None,
+    };
+    let one = until(inputs, 1);
+    assert!(one.inputs >= 200_000 && one.seeds < 2_000, "{}", one.seeds);
+    assert_eq!(one, until(inputs, 3));
+    let plateau = Goal {
+        inputs: None,
+        plateau: Some(256),
+    };
+    let flat = until(plateau, 2);
+    assert!(flat.seeds < 4_000, "{}", flat.seeds);
+    assert_eq!(flat, until(plateau, 1));
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod ledger;
 mod requests;
 mod runs;
 pub(crate) mod silence;
+mod states;
 mod writers;
 
 use tidegate_core::{Config, Input, Output, RequestId, RunId, SessionId, Subject, Time};
@@ -21,6 +22,8 @@ use crate::violation::{Code, Violation};
 use crate::world::store::{Store, Wrote};
 
 pub use ledger::{Fate, Ledger};
+pub(crate) use states::LOST;
+pub use states::{Stage, TRANSITIONS, Transitions};
 
 /// What a checker sees of the moment, and where it reports to.
 pub(crate) struct Moment<'a> {
@@ -132,4 +135,5 @@ checks! {
     silence: silence::Silence,
     content: content::Contents,
     ledger: Ledger,
+    states: states::States,
 }

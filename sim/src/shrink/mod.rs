@@ -5,6 +5,8 @@
 //! failure, however small. Nothing is drawn and no clock is looked at, so that one failure
 //! shrinks to one case everywhere.
 
+mod chosen;
+mod cuts;
 mod emit;
 pub(crate) mod log;
 mod reduce;
@@ -13,21 +15,16 @@ mod words;
 
 use tidegate_core::Config;
 
-use crate::choices::{Choices, Recorded, Recorder, Span};
+use crate::choices::Choices;
 use crate::fault::Fault;
 use crate::recording::{Cut, Recording, Source};
 use crate::run::Step;
 use crate::scenario::Scenario;
-use crate::violation::{Code, Violation};
+use crate::violation::Violation;
 use crate::world::World;
+use chosen::shrink_choices;
+use cuts::Search;
 use log::{Entry, Frame, What};
-
-/// Longest gaps between two entries that are tried, in milliseconds.
-const GAPS_MS: [u64; 12] = [
-    0, 1, 10, 100, 1_000, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000,
-];
-/// Runs of the world that shrinking choices may take.
-const MOST_RUNS: u32 = 3_000;
 
 /// A failure, as small as it was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,211 +110,9 @@ fn cut_of(logged: &Logged, cut: &Cut) -> (Frame, Vec<Entry>) {
     (frame, entries)
 }
 
-struct Search<'a> {
-    logged: &'a Logged,
-    fault: Option<Fault>,
-    code: Code,
-    tries: u32,
-}
-
-impl Search<'_> {
-    fn fails(&mut self, cut: &Cut) -> bool {
-        self.tries += 1;
-        let (frame, entries) = cut_of(self.logged, cut);
-        let found = replay::replay(&frame, self.fault, entries.iter(), None).violation;
-        found.is_some_and(|violation| violation.code == self.code)
-    }
-
-    /// Cuts the log down; `None` if the failure does not show in it.
-    fn cut(&mut self) -> Option<Cut> {
-        let all = u32::try_from(self.logged.entries.len()).ok()?;
-        let mut cut = Cut {
-            kept: (0..all).collect(),
-            calms: Vec::new(),
-            served: Vec::new(),
-            gap_ms: u64::MAX,
-            plain: false,
-        };
-        if !self.fails(&cut) {
-            return None;
-        }
-        self.without_kinds(&mut cut);
-        self.without_entries(&mut cut);
-        self.with_calms(&mut cut);
-        self.prompt(&mut cut);
-        let plain = Cut {
-            plain: true,
-            ..cut.clone()
-        };
-        if self.fails(&plain) {
-            cut = plain;
-        }
-        let gap = GAPS_MS.into_iter().find(|&gap_ms| {
-            self.fails(&Cut {
-                gap_ms,
-                ..cut.clone()
-            })
-        });
-        if let Some(gap_ms) = gap {
-            cut.gap_ms = gap_ms;
-            self.without_entries(&mut cut);
-        }
-        Some(cut)
-    }
-
-    /// Leaves out all entries of a kind at once: what the calm end does by itself.
-    fn without_kinds(&mut self, cut: &mut Cut) {
-        let kinds: [fn(&What) -> bool; 5] = [
-            |what| matches!(what, What::Commit(..) | What::Report(_)),
-            |what| matches!(what, What::Fact(..)),
-            |what| matches!(what, What::Trick(_)),
-            |what| matches!(what, What::Dies(_) | What::Start),
-            |what| matches!(what, What::Freeze(_) | What::WallJump(_)),
-        ];
-        for kind in kinds {
-            let entries = &self.logged.entries;
-            let other = |at: &u32| usize::try_from(*at).is_ok_and(|at| !kind(&entries[at].what));
-            let kept = cut.kept.iter().copied().filter(other).collect();
-            let without = Cut {
-                kept,
-                ..cut.clone()
-            };
-            if self.fails(&without) {
-                *cut = without;
-            }
-        }
-    }
-
-    fn without_entries(&mut self, cut: &mut Cut) {
-        let now = cut.clone();
-        let (kept, calms) = (now.kept.len(), now.calms.len());
-        let part = |part: &[usize]| {
-            let of = |list: &[u32], from: usize| -> Vec<u32> {
-                let inside = part.iter().filter_map(|&at| at.checked_sub(from));
-                inside.filter_map(|at| list.get(at).copied()).collect()
-            };
-            Cut {
-                kept: of(&now.kept, 0),
-                calms: of(&now.calms, kept),
-                served: of(&now.served, kept + calms),
-                ..now.clone()
-            }
-        };
-        let all = kept + calms + now.served.len();
-        let left = reduce::reduce(all, |indexes| self.fails(&part(indexes)));
-        *cut = part(&left);
-    }
-
-    /// Puts a calm moment in the place of what the store and the model did one by one, or a
-    /// moment of the store in the place of what the store did between two facts.
-    fn with_calms(&mut self, cut: &mut Cut) {
-        let mut end = cut.kept.len();
-        while end > 0 {
-            let owed = cut.kept[..end].iter().rev();
-            let run = owed
-                .take_while(|&&at| self.owed(at) > Owed::Nothing)
-                .count();
-            let begin = end - run;
-            if run > 0 && !self.with_calm(cut, begin, end) {
-                self.with_served(cut, begin, end);
-            }
-            end = begin.saturating_sub(1);
-        }
-        self.without_entries(cut);
-    }
-
-    /// Tries surroundings that never keep anybody waiting: the store does its part before each
-    /// thing that a client or the model does; or the model too, before each thing that a client
-    /// does. What stood there only to let time pass can go then.
-    fn prompt(&mut self, cut: &mut Cut) {
-        for model in [false, true] {
-            let mut prompt = cut.clone();
-            let stays = |at: &u32| match self.owed(*at) {
-                Owed::ByStore => false,
-                Owed::ByModel => !model,
-                Owed::Nothing => true,
-            };
-            prompt.kept.retain(stays);
-            let before = prompt.kept.iter().copied().filter(|&at| self.acts(at));
-            match model {
-                true => prompt.calms = before.collect(),
-                false => prompt.served = before.collect(),
-            }
-            if self.fails(&prompt) {
-                self.without_entries(&mut prompt);
-                if size(&prompt) < size(cut) {
-                    *cut = prompt;
-                }
-            }
-        }
-    }
-
-    /// Whether an entry is something that a client or the model does.
-    fn acts(&self, at: u32) -> bool {
-        let entry = usize::try_from(at)
-            .ok()
-            .and_then(|at| self.logged.entries.get(at));
-        entry.is_some_and(|entry| matches!(entry.what, What::Client(_) | What::Fact(..)))
-    }
-
-    /// In the place of all entries from `begin` to `end`, or of the last ones of them.
-    fn with_calm(&mut self, cut: &mut Cut, begin: usize, end: usize) -> bool {
-        (begin..end).any(|from| {
-            let mut calm = cut.clone();
-            calm.calms.insert(0, cut.kept[end - 1]);
-            calm.kept.drain(from..end);
-            self.takes(cut, calm)
-        })
-    }
-
-    fn with_served(&mut self, cut: &mut Cut, begin: usize, end: usize) {
-        let mut at = end;
-        while at > begin {
-            let owed = cut.kept[begin..at].iter().rev();
-            let run = owed
-                .take_while(|&&at| self.owed(at) == Owed::ByStore)
-                .count();
-            if run > 1 {
-                let mut served = cut.clone();
-                served.served.insert(0, cut.kept[at - 1]);
-                served.kept.drain(at - run..at);
-                self.takes(cut, served);
-            }
-            at -= run.max(1);
-        }
-    }
-
-    fn takes(&mut self, cut: &mut Cut, other: Cut) -> bool {
-        let fails = self.fails(&other);
-        if fails {
-            *cut = other;
-        }
-        fails
-    }
-
-    fn owed(&self, at: u32) -> Owed {
-        let entry = usize::try_from(at)
-            .ok()
-            .and_then(|at| self.logged.entries.get(at));
-        match entry.map(|entry| &entry.what) {
-            Some(What::Commit(..) | What::Report(_)) => Owed::ByStore,
-            Some(What::Fact(..)) => Owed::ByModel,
-            _ => Owed::Nothing,
-        }
-    }
-}
-
 /// How many entries a cut has.
 fn size(cut: &Cut) -> usize {
     cut.kept.len() + cut.calms.len() + cut.served.len()
-}
-
-/// Who brings an entry about when all goes as it should.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Owed {
-    Nothing,
-    ByModel,
-    ByStore,
 }
 
 /// Shrinks a run. `None` if it does not fail.
@@ -346,134 +141,6 @@ pub fn shrink(source: &Source, fault: Option<Fault>) -> Option<Shrunk> {
             cut: Some(cut),
         },
         inputs: replayed.inputs,
-        tries,
-    })
-}
-
-/// A run from choices, as far as shrinking looks at it.
-struct Drawn {
-    choices: Vec<u64>,
-    spans: Vec<Span>,
-    violation: Option<Violation>,
-    inputs: u64,
-}
-
-fn draw(list: Vec<u64>, fault: Option<Fault>) -> Drawn {
-    let mut recorder = Recorder::new(Recorded::new(list));
-    let logged = run_logged(&mut recorder, fault);
-    Drawn {
-        choices: recorder.choices().to_vec(),
-        spans: recorder.spans().to_vec(),
-        violation: logged.violation,
-        inputs: logged.inputs,
-    }
-}
-
-struct Choosing {
-    fault: Option<Fault>,
-    code: Code,
-    tries: u32,
-    best: Drawn,
-}
-
-impl Choosing {
-    /// Takes a list if it fails alike and is shorter, or as long and smaller.
-    fn accepts(&mut self, list: Vec<u64>) -> bool {
-        if self.tries >= MOST_RUNS {
-            return false;
-        }
-        self.tries += 1;
-        let drawn = draw(list, self.fault);
-        let alike = drawn.violation.is_some_and(|v| v.code == self.code);
-        let size = |choices: &[u64]| {
-            let zeros = choices.iter().rev().take_while(|&&n| n == 0).count();
-            choices.len() - zeros
-        };
-        let smaller =
-            (size(&drawn.choices), &drawn.choices) < (size(&self.best.choices), &self.best.choices);
-        if alike && smaller {
-            self.best = drawn;
-        }
-        alike && smaller
-    }
-
-    /// Takes whole things away: an act, a call, a fault.
-    fn without_spans(&mut self) {
-        let mut at = self.best.spans.len();
-        while at > 0 {
-            at -= 1;
-            let Some(span) = self.best.spans.get(at).copied() else {
-                continue;
-            };
-            let list = &self.best.choices;
-            if let (Some(before), Some(after)) = (list.get(..span.from), list.get(span.to..)) {
-                self.accepts([before, after].concat());
-            }
-        }
-    }
-
-    /// Makes stretches of the list zero: nothing is done, and at the calmest.
-    fn zero(&mut self) {
-        let mut size = self.best.choices.len().div_ceil(2);
-        while size > 0 {
-            let mut begin = 0;
-            while begin < self.best.choices.len() {
-                let mut list = self.best.choices.clone();
-                let end = (begin + size).min(list.len());
-                if list[begin..end].iter().any(|&n| n > 0) {
-                    list[begin..end].fill(0);
-                    self.accepts(list);
-                }
-                begin = end;
-            }
-            size /= 2;
-        }
-    }
-
-    fn lower(&mut self) {
-        for at in 0..self.best.choices.len() {
-            let Some(&value) = self.best.choices.get(at).filter(|&&n| n > 0) else {
-                continue;
-            };
-            reduce::least(value, |lower| {
-                let mut list = self.best.choices.clone();
-                match list.get_mut(at) {
-                    Some(number) if lower < *number => *number = lower,
-                    _ => return lower >= value,
-                }
-                self.accepts(list)
-            });
-        }
-    }
-}
-
-fn shrink_choices(source: &Source, fault: Option<Fault>, code: Code) -> Option<Shrunk> {
-    let mut recorder = Recorder::new(source.choices());
-    let logged = run_logged(&mut recorder, fault);
-    let mut choosing = Choosing {
-        fault,
-        code,
-        tries: 0,
-        best: Drawn {
-            choices: recorder.choices().to_vec(),
-            spans: recorder.spans().to_vec(),
-            violation: logged.violation,
-            inputs: logged.inputs,
-        },
-    };
-    choosing.without_spans();
-    choosing.zero();
-    choosing.lower();
-    let Choosing { best, tries, .. } = choosing;
-    Some(Shrunk {
-        violation: best.violation?,
-        size: best.choices.iter().filter(|&&n| n > 0).count(),
-        recording: Recording {
-            source: Source::Choices(best.choices),
-            fault,
-            cut: None,
-        },
-        inputs: best.inputs,
         tries,
     })
 }
@@ -530,5 +197,61 @@ impl Shrunk {
     #[must_use]
     pub fn scenario(&self) -> Option<Scenario> {
         emit::scenario(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{Options, run_seed};
+
+    /// Where a log says nothing the choices are shrunk: the same code, and far fewer of them.
+    #[test]
+    fn choices_shrink_to_the_same_code() {
+        for fault in [Fault::EndTwice, Fault::CancelLost, Fault::AbortLies] {
+            let options = Options { fault: Some(fault) };
+            let failing = (0..100).find_map(|seed| {
+                let code = run_seed(seed, &options).violations.first()?.code;
+                Some((seed, code))
+            });
+            let (seed, code) = failing.expect("it is found");
+            let case = shrink_choices(&Source::Seed(seed), Some(fault), code).expect("it fails");
+            assert_eq!(case.violation.code, code);
+            assert!(
+                case.recording.cut.is_none() && case.size < 120,
+                "{}",
+                case.size
+            );
+            let again = case.recording.replay();
+            assert_eq!(again.violation, Some(case.violation));
+        }
+    }
+
+    /// A whole log is the run that it was taken from, as far as what is found goes.
+    #[test]
+    fn the_whole_log_of_a_green_run_is_green() {
+        for seed in 0..200 {
+            let logged = run_logged(&mut *Source::Seed(seed).choices(), None);
+            let entries = logged.entries.iter();
+            let replayed = replay::replay(&logged.frame, None, entries, None);
+            assert_eq!(replayed.violation, None, "seed {seed}");
+        }
+    }
+
+    /// Every part of a log is something that could happen: a sound core stays green on it, so
+    /// that what a cut finds is the core's doing and not the cut's.
+    #[test]
+    fn any_part_of_a_log_is_green_on_a_sound_core() {
+        let mut rng = crate::choices::Seeded::new(1);
+        for seed in 0..40 {
+            let logged = run_logged(&mut *Source::Seed(seed).choices(), None);
+            for round in 0..20u64 {
+                // From nearly all entries to nearly none.
+                let mut keeps = || rng.pick(20, "keep") > round;
+                let part = logged.entries.iter().filter(|_| keeps());
+                let found = replay::replay(&logged.frame, None, part, None).violation;
+                assert_eq!(found.map(|v| v.code), None, "seed {seed}, round {round}");
+            }
+        }
     }
 }

@@ -22,6 +22,7 @@ use crate::adapter::{System, Trick};
 use crate::check::silence::allowed;
 use crate::check::{Check, Checks};
 use crate::choices::Choices;
+use crate::coverage::Operations;
 use crate::fault::Fault;
 use crate::marks::Marks;
 use crate::run::{Step, Watch};
@@ -83,6 +84,7 @@ pub(crate) struct World<'a> {
     pub(crate) clients: Clients,
     pub(crate) checks: Checks,
     pub(crate) marks: Marks,
+    pub(crate) operations: Operations,
     pub(crate) digest: Digest,
     pub(crate) inputs: u64,
     pub(crate) violations: Vec<Violation>,
@@ -141,6 +143,7 @@ impl<'a> World<'a> {
             clients: Clients::default(),
             checks: Checks::default(),
             marks: Marks::default(),
+            operations: Operations::default(),
             digest: Digest::new(),
             inputs: 0,
             violations: Vec::new(),
@@ -162,7 +165,7 @@ impl<'a> World<'a> {
                 break;
             }
             if self.inputs > MOST_INPUTS {
-                self.found(Code::Spin, Subject::Session(clients::session(0)));
+                self.found(Code::Endless, Subject::Session(clients::session(0)));
                 break;
             }
             match (self.queue.next_at(), self.wake) {
@@ -313,6 +316,7 @@ impl<'a> World<'a> {
             let what = What::Dies(carried);
             log.insert(noted, Entry { at, what });
         }
+        self.operations.step(&input, &outputs[..carried]);
         for output in &outputs[..carried] {
             output.hash(&mut self.digest);
             self.marks.output(output);

@@ -1,0 +1,240 @@
+//! The declared transitions of a run, as its surroundings see them (P02, I7).
+//!
+//! A run is where the last order or event about it has put it. The table says which steps
+//! there are; a step that is not in it is a violation, and a campaign in which one of them
+//! never happens has not looked everywhere.
+
+use std::collections::BTreeMap;
+
+use tidegate_core::{AcceptReport, Event, Input, LoadReport, Output, RunId, Subject, Ticket};
+
+use super::{Check, Moment};
+use crate::violation::Code;
+
+/// Where a run is, from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// Not held: never heard of, forgotten, or of an earlier life.
+    Unheld,
+    /// Its message is being committed.
+    Ordered,
+    /// Its message is durable; it waits.
+    Queued,
+    /// Its claim is being committed.
+    Claiming,
+    /// The model is called.
+    Calling,
+    /// The call is cancelled.
+    Stopping,
+    /// Its end is being committed.
+    Ending,
+    /// Its end was published.
+    Ended,
+}
+
+impl Stage {
+    /// All stages.
+    pub const ALL: [Self; 8] = [
+        Self::Unheld,
+        Self::Ordered,
+        Self::Queued,
+        Self::Claiming,
+        Self::Calling,
+        Self::Stopping,
+        Self::Ending,
+        Self::Ended,
+    ];
+
+    /// The name for people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unheld => "not held",
+            Self::Ordered => "ordered",
+            Self::Queued => "queued",
+            Self::Claiming => "claiming",
+            Self::Calling => "at the model",
+            Self::Stopping => "stopping",
+            Self::Ending => "ending",
+            Self::Ended => "ended",
+        }
+    }
+}
+
+/// Every step that there is.
+pub const TRANSITIONS: &[(Stage, Stage)] = &[
+    // A message comes, is durable, or is refused or known already.
+    (Stage::Unheld, Stage::Ordered),
+    (Stage::Ordered, Stage::Queued),
+    (Stage::Ordered, Stage::Unheld),
+    // A load brings it back.
+    (Stage::Unheld, Stage::Queued),
+    // It claims, again if the store refuses; or its claim was made with the acceptance.
+    (Stage::Queued, Stage::Claiming),
+    (Stage::Claiming, Stage::Claiming),
+    (Stage::Claiming, Stage::Calling),
+    (Stage::Queued, Stage::Calling),
+    (Stage::Calling, Stage::Stopping),
+    // An end is decided, from everywhere.
+    (Stage::Queued, Stage::Ending),
+    (Stage::Claiming, Stage::Ending),
+    (Stage::Calling, Stage::Ending),
+    (Stage::Stopping, Stage::Ending),
+    (Stage::Ending, Stage::Ended),
+    // Another writer ended it: told by the claim that did, or looked up.
+    (Stage::Claiming, Stage::Ended),
+    (Stage::Ended, Stage::Unheld),
+];
+
+/// Steps that only a lease in other hands brings about: what is at work is let go, and its
+/// call cancelled, again if it was before.
+pub const LOST: &[(Stage, Stage)] = &[
+    (Stage::Stopping, Stage::Stopping),
+    (Stage::Queued, Stage::Unheld),
+    (Stage::Claiming, Stage::Unheld),
+    (Stage::Stopping, Stage::Unheld),
+    (Stage::Ending, Stage::Unheld),
+];
+
+/// Steps that may be, but that a run of the world is too short or too kind to bring about.
+pub const RARE: &[(Stage, Stage)] = &[
+    (Stage::Queued, Stage::Ended),
+    (Stage::Calling, Stage::Ended),
+    (Stage::Stopping, Stage::Ended),
+];
+
+const STAGES: usize = Stage::ALL.len();
+
+/// How often each step was taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Transitions([[u64; STAGES]; STAGES]);
+
+impl Transitions {
+    /// How often a step was taken.
+    #[must_use]
+    pub fn count(&self, from: Stage, to: Stage) -> u64 {
+        self.0[from as usize][to as usize]
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().flatten().zip(other.0.iter().flatten()) {
+            *mine += theirs;
+        }
+    }
+}
+
+fn is_declared(step: (Stage, Stage)) -> bool {
+    TRANSITIONS.contains(&step) || LOST.contains(&step) || RARE.contains(&step)
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct States {
+    stages: BTreeMap<RunId, Stage>,
+    accepting: BTreeMap<Ticket, RunId>,
+    /// Loads without a report: what a report that is told twice says is old.
+    loads: Vec<Ticket>,
+    pub(crate) transitions: Transitions,
+}
+
+impl States {
+    fn moves(&mut self, at: &mut Moment<'_>, run: RunId, to: Stage) {
+        let from = match to {
+            Stage::Unheld => self.stages.remove(&run),
+            _ => self.stages.insert(run, to),
+        };
+        let from = from.unwrap_or(Stage::Unheld);
+        self.transitions.0[from as usize][to as usize] += 1;
+        if !is_declared((from, to)) {
+            at.run(Code::Undeclared, run);
+        }
+    }
+}
+
+impl Check for States {
+    fn input(&mut self, at: &mut Moment<'_>, input: &Input) {
+        match input {
+            Input::Accepted {
+                ticket,
+                report: AcceptReport::Committed { .. },
+            } => {
+                if let Some(run) = self.accepting.remove(ticket) {
+                    self.moves(at, run, Stage::Queued);
+                }
+            }
+            Input::Loaded { ticket, report } => {
+                let expected = self.loads.iter().position(|load| load == ticket);
+                if let (Some(index), LoadReport::Loaded { open, .. }) = (expected, report) {
+                    self.loads.swap_remove(index);
+                    for run in open {
+                        self.moves(at, run.run, Stage::Queued);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn output(&mut self, at: &mut Moment<'_>, output: &Output) {
+        match output {
+            Output::Load { ticket, .. } => self.loads.push(*ticket),
+            Output::Accept { ticket, accept } => {
+                self.accepting.insert(*ticket, accept.run);
+                self.moves(at, accept.run, Stage::Ordered);
+            }
+            Output::Claim { fence, .. } => self.moves(at, fence.run, Stage::Claiming),
+            Output::StartModel { fence, .. } => self.moves(at, fence.run, Stage::Calling),
+            Output::CancelModel { ticket } => {
+                if let Subject::Run(run) = ticket.subject {
+                    // A call whose run has ended by another writer's claim is let go.
+                    if self.stages.contains_key(&run) {
+                        self.moves(at, run, Stage::Stopping);
+                    }
+                }
+            }
+            Output::Publish { run, event, .. } => match event {
+                Event::Finishing { .. } => self.moves(at, *run, Stage::Ending),
+                Event::End { .. } => self.moves(at, *run, Stage::Ended),
+                Event::Start { .. } | Event::Text { .. } => {}
+            },
+            Output::Forget {
+                subject: Subject::Run(run),
+            } => {
+                // What comes of its commit is nobody's business any more.
+                self.accepting.retain(|_, accepted| accepted != run);
+                self.moves(at, *run, Stage::Unheld);
+            }
+            _ => {}
+        }
+    }
+
+    fn died(&mut self) {
+        self.stages.clear();
+        self.accepting.clear();
+        self.loads.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_step_is_declared_twice() {
+        let mut all: Vec<_> = [TRANSITIONS, LOST, RARE].concat();
+        all.sort_unstable();
+        let length = all.len();
+        all.dedup();
+        assert_eq!(all.len(), length);
+    }
+
+    #[test]
+    fn a_run_never_goes_back_to_the_model_nor_comes_back_from_its_end() {
+        for from in [Stage::Stopping, Stage::Ending, Stage::Ended] {
+            assert!(!is_declared((from, Stage::Calling)), "{from:?}");
+        }
+        for to in Stage::ALL {
+            assert_eq!(is_declared((Stage::Ended, to)), to == Stage::Unheld);
+        }
+    }
+}

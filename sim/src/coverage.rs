@@ -1,0 +1,266 @@
+//! What runs have been through: which kinds of inputs and outputs, and which output after
+//! which input.
+//!
+//! Owns the list of operations. A campaign in which one of them never occurs has not tried
+//! the front door; one in which no new pair turns up any more has reached its plateau.
+
+use tidegate_core::{
+    AcceptReport, Answer, ClaimReport, Event, Input, LoadReport, LookupReport, ModelEnd, ModelFact,
+    Output, SettleReport, WaitResult,
+};
+
+/// Names of the inputs and reports, in the order of [`input_at`].
+const INPUTS: [&str; 33] = [
+    "submit",
+    "wait",
+    "abort",
+    "leave",
+    "resume",
+    "tick",
+    "loaded",
+    "loaded: not owner",
+    "loaded: refused",
+    "accepted: committed",
+    "accepted: committed with claim",
+    "accepted: duplicate",
+    "accepted: conflict",
+    "accepted: not owner",
+    "accepted: refused",
+    "claimed: committed",
+    "claimed: fenced",
+    "claimed: not owner",
+    "claimed: refused",
+    "settled: committed",
+    "settled: fenced",
+    "settled: not owner",
+    "settled: refused",
+    "looked up: ended",
+    "looked up: open",
+    "looked up: unknown",
+    "looked up: refused",
+    "model: alive",
+    "model: structure",
+    "model: reasoning",
+    "model: text",
+    "model: finished",
+    "model: ended",
+];
+
+/// Names of the outputs, answers and events, in the order of [`output_at`].
+const OUTPUTS: [&str; 23] = [
+    "load",
+    "accept",
+    "claim",
+    "save",
+    "settle",
+    "lookup",
+    "start model",
+    "cancel model",
+    "answer: accepted",
+    "answer: in flight",
+    "answer: final",
+    "answer: wait ended",
+    "answer: wait timed out",
+    "answer: aborted",
+    "answer: rejected",
+    "event: start",
+    "event: text",
+    "event: finishing",
+    "event: end",
+    "release",
+    "forget",
+    "sleep",
+    "sleep for ever",
+];
+
+/// Operations that only a lease in other hands, or a fault of the core, brings about.
+const LEASES: [&str; 4] = [
+    "loaded: not owner",
+    "accepted: not owner",
+    "claimed: not owner",
+    "settled: not owner",
+];
+
+/// How the ends of model calls are told apart.
+const ENDS: usize = 4;
+
+/// What runs have been through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operations {
+    inputs: [u64; INPUTS.len()],
+    outputs: [u64; OUTPUTS.len()],
+    ends: [u64; ENDS],
+    /// For each input, which outputs came of it.
+    pairs: [u32; INPUTS.len()],
+}
+
+impl Default for Operations {
+    fn default() -> Self {
+        Self {
+            inputs: [0; INPUTS.len()],
+            outputs: [0; OUTPUTS.len()],
+            ends: [0; ENDS],
+            pairs: [0; INPUTS.len()],
+        }
+    }
+}
+
+impl Operations {
+    /// Operations that never occurred, by name.
+    #[must_use]
+    pub fn missing(&self) -> Vec<&'static str> {
+        let inputs = INPUTS.into_iter().zip(self.inputs);
+        let outputs = OUTPUTS.into_iter().zip(self.outputs);
+        let ends = [
+            "model: completed",
+            "model: incomplete",
+            "model: failed",
+            "model: cancelled",
+        ];
+        inputs
+            .chain(outputs)
+            .chain(ends.into_iter().zip(self.ends))
+            .filter(|&(name, count)| count == 0 && !is_off(name))
+            .map(|(name, _)| name)
+            .collect()
+    }
+
+    /// How often each operation occurred, by name.
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let inputs = INPUTS.into_iter().zip(self.inputs);
+        inputs.chain(OUTPUTS.into_iter().zip(self.outputs))
+    }
+
+    /// How many pairs of an input and an output that came of it were seen.
+    #[must_use]
+    pub fn pairs(&self) -> u32 {
+        self.pairs.iter().map(|outputs| outputs.count_ones()).sum()
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        let sums = |mine: &mut [u64], theirs: &[u64]| {
+            for (mine, theirs) in mine.iter_mut().zip(theirs) {
+                *mine += theirs;
+            }
+        };
+        sums(&mut self.inputs, &other.inputs);
+        sums(&mut self.outputs, &other.outputs);
+        sums(&mut self.ends, &other.ends);
+        for (mine, theirs) in self.pairs.iter_mut().zip(other.pairs) {
+            *mine |= theirs;
+        }
+    }
+
+    pub(crate) fn step(&mut self, input: &Input, outputs: &[Output]) {
+        let from = input_at(input);
+        self.inputs[from] += 1;
+        if let Input::Model {
+            fact: ModelFact::Ended(end),
+            ..
+        } = input
+        {
+            self.ends[match end {
+                ModelEnd::Completed => 0,
+                ModelEnd::Incomplete => 1,
+                ModelEnd::Failed(_) => 2,
+                ModelEnd::Cancelled => 3,
+            }] += 1;
+        }
+        for output in outputs {
+            if let Some(to) = output_at(output) {
+                self.outputs[to] += 1;
+                self.pairs[from] |= 1 << to;
+            }
+        }
+    }
+}
+
+fn is_off(name: &str) -> bool {
+    !crate::world::swarm::LEASES_ARE_TAKEN && LEASES.contains(&name)
+}
+
+const fn input_at(input: &Input) -> usize {
+    match input {
+        Input::Submit(_) => 0,
+        Input::Wait { .. } => 1,
+        Input::Abort { .. } => 2,
+        Input::Leave { .. } => 3,
+        Input::Resume { .. } => 4,
+        Input::Tick => 5,
+        Input::Loaded { report, .. } => match report {
+            LoadReport::Loaded { .. } => 6,
+            LoadReport::NotOwner => 7,
+            LoadReport::Refused(_) => 8,
+        },
+        Input::Accepted { report, .. } => match report {
+            AcceptReport::Committed { claim: None } => 9,
+            AcceptReport::Committed { claim: Some(_) } => 10,
+            AcceptReport::Duplicate { .. } => 11,
+            AcceptReport::Conflict => 12,
+            AcceptReport::NotOwner => 13,
+            AcceptReport::Refused(_) => 14,
+        },
+        Input::Claimed { report, .. } => match report {
+            ClaimReport::Committed(_) => 15,
+            ClaimReport::Fenced => 16,
+            ClaimReport::NotOwner => 17,
+            ClaimReport::Refused(_) => 18,
+        },
+        Input::Settled { report, .. } => match report {
+            SettleReport::Committed => 19,
+            SettleReport::Fenced => 20,
+            SettleReport::NotOwner => 21,
+            SettleReport::Refused(_) => 22,
+        },
+        Input::LookedUp { report, .. } => match report {
+            LookupReport::Ended(_) => 23,
+            LookupReport::Open => 24,
+            LookupReport::Unknown => 25,
+            LookupReport::Refused(_) => 26,
+        },
+        Input::Model { fact, .. } => match fact {
+            ModelFact::Alive => 27,
+            ModelFact::Structure => 28,
+            ModelFact::Reasoning => 29,
+            ModelFact::Text { .. } => 30,
+            ModelFact::Finished => 31,
+            ModelFact::Ended(_) => 32,
+        },
+    }
+}
+
+/// `None` for what no run of a sound core has.
+const fn output_at(output: &Output) -> Option<usize> {
+    Some(match output {
+        Output::Load { .. } => 0,
+        Output::Accept { .. } => 1,
+        Output::Claim { .. } => 2,
+        Output::Save { .. } => 3,
+        Output::Settle { .. } => 4,
+        Output::Lookup { .. } => 5,
+        Output::StartModel { .. } => 6,
+        Output::CancelModel { .. } => 7,
+        Output::Respond { answer, .. } => match answer {
+            Answer::Accepted { .. } => 8,
+            Answer::InFlight { .. } => 9,
+            Answer::Final { .. } => 10,
+            Answer::Wait { result, .. } => match result {
+                WaitResult::Ended { .. } => 11,
+                WaitResult::TimedOut { .. } => 12,
+            },
+            Answer::Aborted { .. } => 13,
+            Answer::Rejected(_) => 14,
+        },
+        Output::Publish { event, .. } => match event {
+            Event::Start { .. } => 15,
+            Event::Text { .. } => 16,
+            Event::Finishing { .. } => 17,
+            Event::End { .. } => 18,
+        },
+        Output::Release { .. } => 19,
+        Output::Forget { .. } => 20,
+        Output::Sleep { until: Some(_), .. } => 21,
+        Output::Sleep { until: None, .. } => 22,
+        Output::Halt(_) => return None,
+    })
+}
