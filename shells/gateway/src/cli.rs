@@ -6,9 +6,9 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgGroup, Args, Parser, Subcommand};
 use serde_json::Value;
-use tidegate_sim::Fault;
+use tidegate_sim::{FULL_CAMPAIGN, Fault, Recording};
 use tidegate_wire::Secret;
 
 use crate::config::Given;
@@ -127,12 +127,18 @@ pub enum SimCommand {
         after_long_help = manual::after(manual::SIM_RUN_EXAMPLES, &manual::SIM_EXITS)
     )]
     Run(SimRunArgs),
-    /// Run one seed again and print its digest.
+    /// Run a seed or a recording again and tell what happens.
     #[command(
         long_about = manual::SIM_REPLAY,
-        after_long_help = manual::after(manual::SIM_REPLAY_EXAMPLES, &manual::SIM_EXITS)
+        after_long_help = manual::after(manual::SIM_REPLAY_EXAMPLES, &manual::SIM_REPLAY_EXITS)
     )]
     Replay(SimReplayArgs),
+    /// Plant every fault in turn and see that the checkers find it.
+    #[command(
+        long_about = manual::SIM_AUDIT,
+        after_long_help = manual::after(manual::SIM_AUDIT_EXAMPLES, &manual::SIM_AUDIT_EXITS)
+    )]
+    Audit(SimAuditArgs),
 }
 
 /// The commands about scenarios.
@@ -267,9 +273,28 @@ pub struct AgentArgs {
 /// `tidegate sim run`.
 #[derive(Clone, Debug, Args)]
 pub struct SimRunArgs {
-    /// The seeds to run: from A up to and without B.
-    #[arg(long, value_name = "A..B")]
-    pub seeds: Seeds,
+    /// The seeds to run: from A up to and without B. With --inputs or --until-plateau it may be
+    /// left out: then from 0 on, until that is reached.
+    #[arg(
+        long,
+        value_name = "A..B",
+        required_unless_present_any = ["inputs", "until_plateau"]
+    )]
+    pub seeds: Option<Seeds>,
+    /// Stop after at least so many inputs to the core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub inputs: Option<u64>,
+    /// Stop when so many seeds brought nothing new: no mark, no step of a run, no output after
+    /// an input. Without a number: 2000.
+    #[arg(
+        long,
+        value_name = "SEEDS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "2000",
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
+    pub until_plateau: Option<u64>,
     /// End with exactly one line of JSON.
     #[arg(long)]
     pub json: bool,
@@ -279,6 +304,23 @@ pub struct SimRunArgs {
     /// Plant this fault around the core; the checkers must find it.
     #[arg(long, value_name = "NAME", value_parser = fault)]
     pub fault: Option<Fault>,
+    /// Write what was found into a file: scenario or recording, or either with =PATH. Default
+    /// path: CODE-SEED with that ending, here.
+    #[arg(long, value_name = "scenario[=PATH]")]
+    pub emit: Option<Emit>,
+}
+
+/// `tidegate sim audit`.
+#[derive(Clone, Debug, Args)]
+pub struct SimAuditArgs {
+    /// Seeds within which a fault must be found.
+    #[arg(
+        long,
+        value_name = "SEEDS",
+        default_value_t = FULL_CAMPAIGN,
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
+    pub within: u64,
 }
 
 /// `tidegate scenario run`.
@@ -304,13 +346,68 @@ pub struct ScenarioRunArgs {
 
 /// `tidegate sim replay`.
 #[derive(Clone, Debug, Args)]
+#[command(group(ArgGroup::new("source").required(true)))]
 pub struct SimReplayArgs {
     /// The seed to run again.
-    #[arg(long, value_name = "N")]
-    pub seed: u64,
-    /// The fault that the run was made with.
-    #[arg(long, value_name = "NAME", value_parser = fault)]
+    #[arg(long, value_name = "N", group = "source")]
+    pub seed: Option<u64>,
+    /// The recording to run again, as it was printed.
+    #[arg(long, value_name = "STRING", group = "source")]
+    pub recording: Option<Recording>,
+    /// The file that holds a recording.
+    #[arg(long, value_name = "PATH", group = "source")]
+    pub file: Option<PathBuf>,
+    /// The fault that the seed was run with. A recording names its own.
+    #[arg(long, value_name = "NAME", value_parser = fault, conflicts_with_all = ["recording", "file"])]
     pub fault: Option<Fault>,
+    /// Print every input and what followed from it, in full.
+    #[arg(long)]
+    pub trace: bool,
+}
+
+/// What a finding is written down as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A script for `tidegate scenario run`.
+    Scenario,
+    /// A file for `tidegate sim replay --file`.
+    Recording,
+}
+
+impl Form {
+    /// Its name, which is the ending of its files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Scenario => "scenario",
+            Self::Recording => "recording",
+        }
+    }
+}
+
+/// What to write of a finding, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Emit {
+    /// As what.
+    pub form: Form,
+    /// A folder, or the file; `None`: the folder that the command runs in.
+    pub path: Option<PathBuf>,
+}
+
+impl FromStr for Emit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, path) = match text.split_once('=') {
+            Some((_, "")) => return Err("the path after = is empty".into()),
+            Some((name, path)) => (name, Some(PathBuf::from(path))),
+            None => (text, None),
+        };
+        let form = [Form::Scenario, Form::Recording]
+            .into_iter()
+            .find(|form| form.name() == name)
+            .ok_or("expected scenario or recording, or either with =PATH")?;
+        Ok(Self { form, path })
+    }
 }
 
 /// A block of seeds, its end excluded. Never empty.
@@ -404,6 +501,46 @@ mod tests {
         assert_eq!("3..5".parse(), Ok(Seeds { first: 3, end: 5 }));
         for wrong in ["", "3", "5..3", "3..3", "a..b", "3..=5", "-1..2"] {
             assert!(wrong.parse::<Seeds>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_to_emit_is_a_form_and_maybe_a_path() {
+        let scenario = |path: Option<&str>| Emit {
+            form: Form::Scenario,
+            path: path.map(PathBuf::from),
+        };
+        assert_eq!("scenario".parse(), Ok(scenario(None)));
+        assert_eq!("scenario=a/b=c".parse(), Ok(scenario(Some("a/b=c"))));
+        for wrong in ["", "scenario=", "script", "=a", "Scenario"] {
+            assert!(wrong.parse::<Emit>().is_err(), "{wrong}");
+        }
+    }
+
+    /// A campaign without end would be a trap; a recording has its own fault.
+    #[test]
+    fn the_simulator_is_told_when_to_stop_and_one_thing_to_replay() {
+        let recording = "tg1-00";
+        for wrong in [
+            vec!["run"],
+            vec!["replay"],
+            vec!["replay", "--seed", "1", "--file", "a"],
+            vec!["replay", "--recording", recording],
+            vec!["replay", "--file", "a", "--fault", "canary"],
+            vec!["run", "--seeds", "0..1", "--until-plateau=0"],
+        ] {
+            let line = ["tidegate", "sim"].into_iter().chain(wrong.clone());
+            assert!(Cli::try_parse_from(line).is_err(), "{wrong:?}");
+        }
+        for right in [
+            vec!["run", "--inputs", "9"],
+            vec!["run", "--until-plateau", "--seeds", "0..9"],
+            vec!["replay", "--seed", "1", "--fault", "canary", "--trace"],
+            vec!["replay", "--file", "a"],
+            vec!["audit"],
+        ] {
+            let line = ["tidegate", "sim"].into_iter().chain(right.clone());
+            assert!(Cli::try_parse_from(line).is_ok(), "{right:?}");
         }
     }
 

@@ -26,13 +26,17 @@ pub enum Exit {
     Divergence,
     /// The core found one of its own invariants broken.
     Halt,
+    /// A campaign found nothing, but never reached all that it must.
+    Unreached,
+    /// A run of the simulated world took more inputs than any sound one does.
+    Endless,
     /// Ctrl-C.
     Interrupted,
 }
 
 impl Exit {
     /// Every code, in order.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Ok,
         Self::Failed,
         Self::Usage,
@@ -42,6 +46,8 @@ impl Exit {
         Self::Liveness,
         Self::Divergence,
         Self::Halt,
+        Self::Unreached,
+        Self::Endless,
         Self::Interrupted,
     ];
 
@@ -67,6 +73,8 @@ impl Exit {
             Self::Liveness => 6,
             Self::Divergence => 7,
             Self::Halt => 8,
+            Self::Unreached => 9,
+            Self::Endless => 10,
             Self::Interrupted => 130,
         }
     }
@@ -86,6 +94,8 @@ impl Exit {
             Self::Liveness => "simulator: a run, a lane or a waiter never came to an end",
             Self::Divergence => "simulator: one seed gave two histories",
             Self::Halt => "the core found one of its own invariants broken and stopped",
+            Self::Unreached => "simulator: nothing was broken, but not all was reached",
+            Self::Endless => "simulator: a run took more inputs than any sound one does",
             Self::Interrupted => "interrupted (Ctrl-C)",
         }
     }

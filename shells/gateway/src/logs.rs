@@ -1,7 +1,5 @@
 //! Logs for people, on stderr, filtered by `TIDEGATE_LOG`.
 
-use std::io::IsTerminal;
-
 use tracing_subscriber::EnvFilter;
 
 use crate::problem::Problem;
@@ -26,7 +24,7 @@ pub fn start() -> Result<(), Problem> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(false)
         .init();
     Ok(())
 }

@@ -54,6 +54,7 @@ fn run(command: &Command) -> Exit {
         Command::Scenario(ScenarioCommand::Run(args)) => scenario::run(args),
         Command::Sim(SimCommand::Run(args)) => simulate::run(args),
         Command::Sim(SimCommand::Replay(args)) => simulate::replay(args),
+        Command::Sim(SimCommand::Audit(args)) => simulate::audit(args),
     }
 }
 

@@ -25,7 +25,7 @@ pub const AGENT_EXITS: [Exit; 6] = [
 pub const CONFIG_EXITS: [Exit; 3] = [Exit::Ok, Exit::Usage, Exit::Configuration];
 
 /// What the simulator's commands can end with.
-pub const SIM_EXITS: [Exit; 7] = [
+pub const SIM_EXITS: [Exit; 9] = [
     Exit::Ok,
     Exit::Failed,
     Exit::Usage,
@@ -33,7 +33,23 @@ pub const SIM_EXITS: [Exit; 7] = [
     Exit::Liveness,
     Exit::Divergence,
     Exit::Halt,
+    Exit::Unreached,
+    Exit::Endless,
 ];
+
+/// What `tidegate sim replay` can end with.
+pub const SIM_REPLAY_EXITS: [Exit; 7] = [
+    Exit::Ok,
+    Exit::Usage,
+    Exit::Violation,
+    Exit::Liveness,
+    Exit::Divergence,
+    Exit::Halt,
+    Exit::Endless,
+];
+
+/// What `tidegate sim audit` can end with.
+pub const SIM_AUDIT_EXITS: [Exit; 3] = [Exit::Ok, Exit::Usage, Exit::Violation];
 
 /// The foot of a manual page.
 #[must_use]
@@ -178,13 +194,27 @@ history, on every machine.";
 
 /// Its examples.
 pub const SIM_EXAMPLES: &str = "  tidegate sim run --seeds 0..2000
-  tidegate sim replay --seed 4711";
+  tidegate sim replay --seed 4711
+  tidegate sim audit";
 
 /// `tidegate sim run`.
 pub const SIM_RUN: &str = "\
-Run a block of seeds, with all checkers on. Prints progress on a terminal and ends with a \
-summary. A seed that breaks a promise is printed with the line that runs it again; the exit code \
-is that of the lowest one.
+Run a block of seeds, with all checkers on, and end with a summary. On a terminal, progress is \
+shown with inputs a second.
+
+What breaks a promise is shrunk before it is printed: its code and one sentence, a timeline of at \
+most twenty lines of the least that fails alike, and two lines that run it again, one with the \
+shrunk case as a short recording and one with the whole seed. Seeds that fail with the same code \
+are one finding, and the lowest is shown. The exit code is that of the lowest failing seed.
+
+--inputs and --until-plateau end a campaign early; where it ends does not depend on the number of \
+threads. From 2000 seeds on, a campaign that never reached a mark, a declared step of a run, or an \
+operation of the core is red too, and says which: it would prove little.
+
+With --emit scenario, each finding is also written as a script that fails with its code; take its \
+fault line out, or mend the defect, and it passes. --emit recording writes a file for `tidegate \
+sim replay --file`. If PATH is a folder, files are named CODE-SEED in it; else it is the file for \
+the finding of the lowest seed. A file with other content is never overwritten.
 
 With --json stdout is exactly one line, an object: seeds, violations, simulatedHours, \
 simulatedHoursPerSecond, inputsPerSecond, digest. The digest is the same for the same seeds and \
@@ -196,26 +226,46 @@ With --fault the system around the core is broken on purpose, to see that the ch
 /// Its examples.
 pub const SIM_RUN_EXAMPLES: &str = "  tidegate sim run --seeds 0..2000
   tidegate sim run --seeds 0..100000 --threads 8 --json
-  tidegate sim run --seeds 0..500 --fault lane-release-lost";
+  tidegate sim run --seeds 0..100000 --inputs 50000000
+  tidegate sim run --until-plateau
+  tidegate sim run --seeds 0..500 --fault late-append --emit scenario";
 
 /// `tidegate sim replay`.
 pub const SIM_REPLAY: &str = "\
-Run one seed again, twice, and print its character, what it did, and its digest. The same seed \
-and the same build give the same digest; should the two runs differ, that is said. A seed that \
-breaks a promise says which, when, and what led to it.";
+Run a seed or a recording again, twice, and print what it did. Should the two runs differ, the \
+first step that differs is named. What breaks a promise is told with what led to it.
+
+A recording is the string that a finding was printed with, or a file that holds it; it carries \
+its fault. One of another format is refused: it means what the build that made it asked.
+
+A seed also prints its drawn character and its digest, the same for the same build everywhere.";
 
 /// Its examples.
 pub const SIM_REPLAY_EXAMPLES: &str = "  tidegate sim replay --seed 4711
-  tidegate sim replay --seed 4 --fault lane-release-lost";
+  tidegate sim replay --seed 10 --fault late-append
+  tidegate sim replay --file row-unclaimed-10.recording --trace";
+
+/// `tidegate sim audit`.
+pub const SIM_AUDIT: &str = "\
+Judge the judge: plant each fault in turn, and print how many seeds it took to find it, as what, \
+how small it got in entries of a log, and how small a person would write it. It is red if a fault \
+is not found, if the canary passes (a fault that every seed must find), if a case shrinks onto \
+another code, or to more than one and a half times what a person would write.";
+
+/// Its examples.
+pub const SIM_AUDIT_EXAMPLES: &str = "  tidegate sim audit
+  tidegate sim audit --within 200";
 
 /// What the scenario commands can end with.
-pub const SCENARIO_EXITS: [Exit; 6] = [
+pub const SCENARIO_EXITS: [Exit; 8] = [
     Exit::Ok,
     Exit::Failed,
     Exit::Usage,
     Exit::Violation,
     Exit::Liveness,
+    Exit::Divergence,
     Exit::Halt,
+    Exit::Endless,
 ];
 
 /// `tidegate scenario`.

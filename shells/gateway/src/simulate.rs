@@ -1,9 +1,12 @@
-//! `tidegate sim run` and `tidegate sim replay`: seeds in, findings and figures out.
+//! `tidegate sim`: seeds in, findings and figures out.
 //!
-//! What a run is and what breaks a promise is the simulator's; here it gets its words, its
-//! exit code, and the clock that figures need.
+//! What a run is, what breaks a promise and how it gets small is the simulator's; here it gets
+//! its words, its exit code, and the clock that figures need.
 
-use std::collections::VecDeque;
+mod audit;
+mod finding;
+mod replay;
+
 use std::io::IsTerminal;
 use std::num::NonZero;
 use std::thread::available_parallelism;
@@ -11,118 +14,83 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
-use tidegate_core::{Output, Subject};
 use tidegate_sim::{
-    Campaign, Code, Failure, Fate, Fault, Options, Report, Seeded, Step, Summary, Violation,
-    run_choices, run_seed,
+    Campaign, Code, FULL_CAMPAIGN, Fate, Goal, Kind, Missing, Options, Summary, Verdict,
 };
 
-use crate::called;
-use crate::cli::{SimReplayArgs, SimRunArgs};
+pub use audit::audit;
+pub use replay::replay;
+
+use crate::cli::{Seeds, SimRunArgs};
 use crate::exit::Exit;
 use crate::out;
 
-/// Failing seeds that are printed; all are counted.
-const PRINTED_FAILURES: usize = 10;
-
-/// Steps that are printed of what led to a violation, and the most characters of a line.
-const TIMELINE_STEPS: usize = 12;
-const TIMELINE_CHARS: usize = 200;
-
-/// The most characters of a line of a seed's drawn character.
-const HEADER_CHARS: usize = 96;
-
 /// Runs `sim run`.
 pub fn run(args: &SimRunArgs) -> Exit {
-    let threads = args.threads.map_or_else(
-        || available_parallelism().map_or(1, NonZero::get),
-        usize::from,
-    );
+    let seeds = args.seeds.unwrap_or(Seeds {
+        first: 0,
+        end: u64::MAX,
+    });
     let campaign = Campaign {
-        seeds: args.seeds.first..args.seeds.end,
-        threads,
+        seeds: seeds.first..seeds.end,
+        threads: args.threads.map_or_else(cores, usize::from),
         options: Options { fault: args.fault },
     };
+    let goal = Goal {
+        inputs: args.inputs,
+        plateau: args.until_plateau,
+    };
     let begun = now();
-    let bar = progress(args.seeds.end - args.seeds.first);
-    let summary = campaign.run(|so_far| {
+    let bar = progress(args.seeds.map(|seeds| seeds.end - seeds.first), "seeds");
+    let summary = campaign.run_until(&goal, |so_far| {
         bar.set_position(so_far.seeds);
         if so_far.seeds.is_multiple_of(64) {
             let inputs = rate(so_far.inputs as f64, begun.elapsed());
             bar.set_message(format!(
-                "{inputs:.0} inputs a second, {} failed",
+                ", {inputs:.0} inputs a second, {} failed",
                 so_far.failed
             ));
         }
     });
     bar.finish_and_clear();
     let elapsed = begun.elapsed();
-    for failure in summary.failures.iter().take(PRINTED_FAILURES) {
-        out::err(&told(failure, args.fault));
-    }
+    let written = finding::tell(&summary.failures, args.fault, args.emit.as_ref());
     if args.json {
         out::line(&json_line(&summary, elapsed));
     } else {
         out::line(&summary_text(&summary, elapsed));
     }
-    summary
-        .failures
-        .first()
-        .map_or(Exit::Ok, |failure| exit_of(failure.violation.code))
-}
-
-/// Runs `sim replay`.
-pub fn replay(args: &SimReplayArgs) -> Exit {
-    let options = Options { fault: args.fault };
-    let report = run_seed(args.seed, &options);
-    let again = run_seed(args.seed, &options);
-    out::line(&report_text(args.seed, &report));
-    if report.digest != again.digest {
-        out::err(&format!(
-            "tidegate: seed {} gave two histories: digest {:016x}, then {:016x}.",
-            args.seed, report.digest, again.digest
-        ));
-        return Exit::Divergence;
+    let verdict = summary.verdict();
+    if verdict == Verdict::Unreached {
+        out::err(&unreached(&summary.missing()));
     }
-    let Some(violation) = report.violations.first() else {
-        return Exit::Ok;
-    };
-    out::line(&timeline(args.seed, &options, violation));
-    out::err(&told(
-        &Failure {
-            seed: args.seed,
-            violation: *violation,
-        },
-        args.fault,
-    ));
-    exit_of(violation.code)
+    match exit_of_verdict(verdict) {
+        Exit::Ok if !written => Exit::Failed,
+        exit => exit,
+    }
 }
 
-/// What a script may conclude from a finding: a promise was broken by what was done, by what
-/// was never done, or the core said so itself.
+const fn exit_of_verdict(verdict: Verdict) -> Exit {
+    match verdict {
+        Verdict::Green => Exit::Ok,
+        Verdict::Failed(kind) => exit_of_kind(kind),
+        Verdict::Unreached => Exit::Unreached,
+    }
+}
+
+/// What a script may conclude from a finding.
 pub const fn exit_of(code: Code) -> Exit {
-    match code {
-        Code::Halt => Exit::Halt,
-        Code::NoOutcome
-        | Code::Unanswered
-        | Code::WaitLate
-        | Code::IdleLane
-        | Code::Spin
-        | Code::Silent => Exit::Liveness,
-        _ => Exit::Violation,
-    }
+    exit_of_kind(code.kind())
 }
 
-fn told(failure: &Failure, fault: Option<Fault>) -> String {
-    let plant = fault
-        .map(|fault| format!(" --fault {}", fault.name()))
-        .unwrap_or_default();
-    format!(
-        "seed {seed}: {violation}\n  again: {program} sim replay --seed {seed}{plant}",
-        seed = failure.seed,
-        violation = failure.violation,
-        program = called::program(),
-    )
+const fn exit_of_kind(kind: Kind) -> Exit {
+    match kind {
+        Kind::Violation => Exit::Violation,
+        Kind::Liveness => Exit::Liveness,
+        Kind::Divergence => Exit::Divergence,
+        Kind::Halt => Exit::Halt,
+        Kind::Budget => Exit::Endless,
+    }
 }
 
 fn json_line(summary: &Summary, elapsed: Duration) -> String {
@@ -154,52 +122,39 @@ fn summary_text(summary: &Summary, elapsed: Duration) -> String {
         summary.messages,
         fates(&summary.fates),
     );
-    let missing: Vec<_> = summary
-        .marks
-        .missing()
-        .iter()
-        .map(|mark| mark.name())
-        .collect();
-    if !missing.is_empty() {
+    let missing = summary.missing();
+    if missing.is_empty() {
+        text.push_str("\nevery mark, step of a run and operation was reached");
+    } else if summary.verdict() != Verdict::Unreached {
         text.push_str(&format!(
-            "\nnever happened in these seeds: {}",
-            missing.join("; ")
+            "\nnot reached: {} marks, {} steps of a run, {} operations (a finding from \
+             {FULL_CAMPAIGN} seeds on)",
+            missing.marks.len(),
+            missing.transitions.len(),
+            missing.operations.len(),
         ));
     }
     text.push_str(&format!("\ndigest: {:016x}", summary.digest));
     text
 }
 
-fn report_text(seed: u64, report: &Report) -> String {
-    format!(
-        "seed {seed}, drawn:\n{}\n\
-         {:.1} simulated minutes, {} inputs, {} messages sent; accepted ones: {}\n\
-         digest: {:016x}",
-        header(&report.header),
-        report.simulated_ms as f64 / 60_000.0,
-        report.inputs,
-        report.messages,
-        fates(&report.ledger.counts()),
-        report.digest,
-    )
-}
-
-/// The drawn character of a run, several to a line.
-fn header(drawn: &[(&'static str, u64)]) -> String {
-    let mut lines = String::new();
-    let mut width = HEADER_CHARS;
-    for (name, value) in drawn {
-        let item = format!("{name} {value}");
-        width += item.len() + 2;
-        if width > HEADER_CHARS {
-            lines.push_str(if lines.is_empty() { "  " } else { ",\n  " });
-            width = item.len() + 2;
-        } else {
-            lines.push_str(", ");
+/// What a campaign never reached, by name.
+fn unreached(missing: &Missing) -> String {
+    let marks = missing.marks.iter().map(|mark| mark.name().to_owned());
+    let steps = missing.transitions.iter();
+    let steps = steps.map(|(from, to)| format!("from {} to {}", from.name(), to.name()));
+    let operations = missing.operations.iter().map(|&name| name.to_owned());
+    let mut text = "tidegate: no promise was broken, but not all was reached.".to_owned();
+    for (what, names) in [
+        ("marks", marks.collect::<Vec<_>>()),
+        ("steps of a run", steps.collect()),
+        ("operations", operations.collect()),
+    ] {
+        if !names.is_empty() {
+            text.push_str(&format!("\n  {what}: {}", names.join("; ")));
         }
-        lines.push_str(&item);
     }
-    lines
+    text
 }
 
 fn fates(counts: &[u64; Fate::ALL.len()]) -> String {
@@ -217,54 +172,29 @@ fn fates(counts: &[u64; Fate::ALL.len()]) -> String {
     }
 }
 
-/// The last steps that name the one that the violation is about.
-fn timeline(seed: u64, options: &Options, violation: &Violation) -> String {
-    let name = match violation.entity {
-        Subject::Session(id) => format!("{id:?}"),
-        Subject::Run(id) => format!("{id:?}"),
-        Subject::Request(id) => format!("{id:?}"),
-    };
-    let mut steps = VecDeque::with_capacity(TIMELINE_STEPS);
-    let last = violation.input;
-    let mut watch = |step: &Step<'_>| {
-        let input = format!("{:?}", step.input);
-        let outputs = step
-            .outputs
-            .iter()
-            .filter(|output| !matches!(output, Output::Sleep { .. }));
-        let outputs: Vec<_> = outputs.map(|output| format!("{output:?}")).collect();
-        let named = input.contains(&name) || outputs.iter().any(|output| output.contains(&name));
-        if step.index > last || !named {
-            return;
-        }
-        if steps.len() == TIMELINE_STEPS {
-            steps.pop_front();
-        }
-        let mut lines = cut(&format!("{:>9} ms  {input}", step.now.time.0));
-        for output in outputs {
-            lines.push_str(&cut(&format!("\n             -> {output}")));
-        }
-        steps.push_back(lines);
-    };
-    run_choices(&mut Seeded::new(seed), options, Some(&mut watch));
-    format!("what led to it:\n{}", steps.make_contiguous().join("\n"))
-}
-
-fn cut(line: &str) -> String {
-    line.chars().take(TIMELINE_CHARS).collect()
-}
-
-fn progress(seeds: u64) -> ProgressBar {
+/// How far something is, on a terminal only. Without a length it tells how much is done.
+fn progress(length: Option<u64>, what: &str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let bar = ProgressBar::new(seeds);
-    let style =
-        ProgressStyle::with_template("{bar:32} {pos}/{len} seeds, {per_sec}, {msg} (eta {eta})");
-    if let Ok(style) = style {
+    let (bar, template) = match length {
+        Some(length) => (
+            ProgressBar::new(length),
+            format!("{{bar:32}} {{pos}}/{{len}} {what}, eta {{eta}}{{msg}}"),
+        ),
+        None => (
+            ProgressBar::new_spinner(),
+            format!("{{spinner}} {{pos}} {what}{{msg}}"),
+        ),
+    };
+    if let Ok(style) = ProgressStyle::with_template(&template) {
         bar.set_style(style);
     }
     bar
+}
+
+fn cores() -> usize {
+    available_parallelism().map_or(1, NonZero::get)
 }
 
 fn hours(ms: u64) -> f64 {
@@ -281,4 +211,56 @@ fn rate(amount: f64, elapsed: Duration) -> f64 {
 )]
 fn now() -> Instant {
     Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A script sorts findings by their exit code.
+    #[test]
+    fn every_kind_of_finding_has_its_own_exit_code() {
+        let kinds = [
+            Kind::Violation,
+            Kind::Liveness,
+            Kind::Divergence,
+            Kind::Halt,
+            Kind::Budget,
+        ];
+        let mut verdicts = vec![Verdict::Green, Verdict::Unreached];
+        verdicts.extend(kinds.map(Verdict::Failed));
+        let mut exits: Vec<Exit> = verdicts.iter().copied().map(exit_of_verdict).collect();
+        exits.sort_unstable();
+        exits.dedup();
+        assert_eq!(exits.len(), verdicts.len());
+    }
+
+    /// Ten seeds reach little and that is no finding; two thousand that reach nothing are.
+    #[test]
+    fn what_was_never_reached_makes_a_long_campaign_red_and_no_short_one() {
+        let of = |seeds| Summary {
+            seeds,
+            ..Summary::default()
+        };
+        let long = of(FULL_CAMPAIGN);
+        assert_eq!(exit_of_verdict(long.verdict()), Exit::Unreached);
+        let short = of(10);
+        assert_eq!(exit_of_verdict(short.verdict()), Exit::Ok);
+        let told = summary_text(&short, Duration::from_secs(1));
+        assert!(told.contains("not reached: "), "{told}");
+    }
+
+    #[test]
+    fn what_was_never_reached_is_named() {
+        let missing = Summary::default().missing();
+        let told = unreached(&missing);
+        for (what, name) in [
+            ("marks", missing.marks[0].name()),
+            ("steps of a run", missing.transitions[0].0.name()),
+            ("operations", missing.operations[0]),
+        ] {
+            let line = told.lines().find(|line| line.trim().starts_with(what));
+            assert!(line.is_some_and(|line| line.contains(name)), "{told}");
+        }
+    }
 }
