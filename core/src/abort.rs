@@ -129,6 +129,14 @@ impl Core {
         }
     }
 
+    /// Gives up waiting for the ends of stopped runs: what has ended so far is named.
+    pub(crate) fn drop_aborts(&mut self) -> Vec<(RequestId, Vec<RunId>)> {
+        core::mem::take(&mut self.aborts.by_request)
+            .into_iter()
+            .map(|(request, abort)| (request, abort.runs))
+            .collect()
+    }
+
     /// Whether the run will end as cancelled, because of this abort or an earlier one.
     fn abort_run(&mut self, id: RunId) -> bool {
         let cancelled = |provider_started| Outcome::Cancelled {

@@ -5,6 +5,7 @@
 
 use alloc::vec;
 
+use crate::drain::Gate;
 use crate::ids::{Attempt, ContentOwner, OrderKind, RunId, Subject, Ticket};
 use crate::input::{AcceptReport, Input, Submit};
 use crate::machine::Core;
@@ -18,6 +19,9 @@ impl Core {
     pub(crate) fn submit(&mut self, submit: Submit) {
         if self.runs.contains_key(&submit.run) {
             return self.join(&submit);
+        }
+        if !self.is_open() {
+            return self.refuse(&Input::Submit(submit), Rejection::Draining);
         }
         match self.sessions.get(&submit.session) {
             Some(Session {
@@ -37,6 +41,9 @@ impl Core {
 
     /// The run is held: its end is told to this caller as well (I2).
     fn join(&mut self, submit: &Submit) {
+        if self.gate == Gate::Closed {
+            return self.refuse(&Input::Submit(submit.clone()), Rejection::Draining);
+        }
         let Some(run) = self.runs.get_mut(&submit.run) else {
             return;
         };

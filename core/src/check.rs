@@ -3,6 +3,7 @@
 //! [`Core::check`] looks at everything and changes nothing. Simulations call it often, the
 //! driver never needs to; the rules that show from outside are judged outside (sim).
 
+use crate::drain::Gate;
 use crate::halt::{Halt, HaltCode};
 use crate::ids::{RunId, SessionId, Subject};
 use crate::machine::Core;
@@ -147,7 +148,9 @@ impl Core {
             let held = match entity {
                 Subject::Run(run) => self.runs.contains_key(&run),
                 Subject::Session(session) => self.sessions.contains_key(&session),
-                Subject::Request(request) => self.waits.holds(request),
+                Subject::Request(request) => {
+                    self.waits.holds(request) || self.gate == Gate::Draining { request }
+                }
             };
             if !held {
                 return Err(Halt {

@@ -47,6 +47,8 @@ pub struct Config {
     pub save_pace_ms: u64,
     /// A wake later than this shifts the activity limits by the lateness (design section 3).
     pub lateness_ms: u64,
+    /// How long a drain that names no budget waits for the runs at work (spec 2.5).
+    pub drain_budget_ms: u64,
     /// First wait before a refused store order is given again; doubles up to the next (decisions: store retry).
     pub store_retry_ms: u64,
     /// Longest wait before a refused store order is given again.
@@ -86,6 +88,7 @@ impl Default for Config {
             text_pace_ms: 75,
             save_pace_ms: 250,
             lateness_ms: 1_000,
+            drain_budget_ms: 300_000,
             store_retry_ms: 1_000,
             store_retry_max_ms: 30_000,
             session_queue_cap: 256,

@@ -102,6 +102,15 @@ pub enum Input {
         /// What happened.
         fact: ModelFact,
     },
+    /// The process is about to end: nothing new begins, and [`Output::Drained`](crate::Output::Drained)
+    /// follows when nothing is at work any more or the budget has passed (spec 2.5). A second
+    /// one can only shorten the budget.
+    Drain {
+        /// Names the drain; fresh for each input.
+        request: RequestId,
+        /// The budget; `None` is the configured one, 0 ends the drain with the next tick.
+        budget_ms: Option<u64>,
+    },
     /// Time passed. Deadlines fire on this input only, after the reports of the same
     /// instant were handed in (law 7).
     Tick,

@@ -7,6 +7,7 @@ use alloc::collections::{BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use crate::drain::Gate;
 use crate::halt::HaltCode;
 use crate::ids::{RunId, SessionId, Subject};
 use crate::machine::Core;
@@ -75,9 +76,11 @@ impl Lane {
 
 impl Core {
     /// Starts whatever can start: global slots first, then the head of this session's lane
-    /// (L8). A session that holds nothing any more goes cold.
+    /// (L8), unless the process is about to end. A session that holds nothing any more goes cold.
     pub(crate) fn advance(&mut self, id: SessionId) {
-        self.pump();
+        if self.is_open() {
+            self.pump();
+        }
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
@@ -85,6 +88,7 @@ impl Core {
             return;
         }
         if session.active.is_none()
+            && self.gate == Gate::Open
             && let Some(&head) = session.waiting.front()
         {
             let Some(run) = self.runs.get_mut(&head) else {

@@ -70,6 +70,7 @@ mod check;
 mod claim;
 mod config;
 mod digest;
+mod drain;
 mod halt;
 mod ids;
 mod input;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::abort::Aborts;
 use crate::config::Config;
 use crate::digest::Digest;
+use crate::drain::Gate;
 use crate::halt::{Halt, HaltCode};
 use crate::ids::{RequestId, RunId, SessionId, Subject};
 use crate::input::Input;
@@ -57,6 +58,7 @@ pub struct Core {
     pub(crate) lane: Lane,
     pub(crate) waits: Waits,
     pub(crate) aborts: Aborts,
+    pub(crate) gate: Gate,
     pub(crate) timers: Timers,
     outputs: VecDeque<Output>,
     pub(crate) counts: Counts,
@@ -77,6 +79,7 @@ impl Core {
             lane: Lane::default(),
             waits: Waits::default(),
             aborts: Aborts::default(),
+            gate: Gate::Open,
             timers: Timers::default(),
             outputs: VecDeque::new(),
             counts: Counts::default(),
@@ -121,8 +124,10 @@ impl Core {
             Input::Settled { ticket, report } => self.settled(ticket, report),
             Input::LookedUp { ticket, report } => self.looked_up(ticket, report),
             Input::Model { ticket, fact } => self.model(ticket, fact),
+            Input::Drain { request, budget_ms } => self.drain(request, budget_ms),
             Input::Tick => self.tick(),
         }
+        self.settle_drain();
         self.promised = self.timers.next().map(|(at, _)| at.max(self.now.time));
         Drain {
             core: self,
@@ -167,6 +172,7 @@ impl Core {
                 Timer::TextPace(run) => self.text_pace_due(run),
                 Timer::SavePace(run) => self.save_pace_due(run),
                 Timer::Wait(request) => self.wait_expired(request),
+                Timer::Drain(_) => self.close(),
             }
         }
     }
@@ -218,6 +224,12 @@ impl Core {
     #[must_use]
     pub fn active_runs(&self) -> usize {
         self.lane.active()
+    }
+
+    /// Whether new work is refused because the process is about to end.
+    #[must_use]
+    pub fn draining(&self) -> bool {
+        !self.is_open()
     }
 
     /// Open waits.

@@ -146,6 +146,9 @@ pub enum Output {
         /// Whose content.
         owner: ContentOwner,
     },
+    /// The drain is over: all listeners were told, and the process can end. What is still open
+    /// is resumed by the next start.
+    Drained,
     /// The core no longer holds this entity: maps of its outside names can go (P36).
     Forget {
         /// The entity.
@@ -219,6 +222,8 @@ pub enum WaitResult {
         /// Where its text lies until the drain releases it.
         content: ContentOwner,
     },
+    /// The process ends; the next one can be asked (R147).
+    Draining,
     /// The wait's own deadline passed. Says nothing about the run (R146).
     TimedOut {
         /// Whether such a run exists; `None` if the store could not tell in time.
@@ -241,6 +246,9 @@ pub enum Rejection {
     NotOwner,
     /// The run belongs to another session.
     WrongSession,
+    /// The process is about to end. Not a failure: try again after the restart (P22). For a
+    /// run that was accepted, the end will be told then.
+    Draining,
 }
 
 /// An event of a run.

@@ -91,6 +91,9 @@ impl Session {
 impl Core {
     /// The store holds open work of this session.
     pub(crate) fn resume(&mut self, request: RequestId, session: SessionId) {
+        if !self.is_open() {
+            return; // the next start lists it again
+        }
         match self.sessions.get_mut(&session) {
             None => self.load(session, request, None, true),
             Some(Session {

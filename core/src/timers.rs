@@ -36,6 +36,8 @@ pub enum Timer {
     SavePace(RunId),
     /// A wait has had its time (R145).
     Wait(RequestId),
+    /// The drain has had its budget (spec 2.5).
+    Drain(RequestId),
 }
 
 impl Timer {
@@ -52,7 +54,7 @@ impl Timer {
             | Self::TextPace(run)
             | Self::SavePace(run) => Subject::Run(run),
             Self::LoadRetry(session) => Subject::Session(session),
-            Self::Wait(request) => Subject::Request(request),
+            Self::Wait(request) | Self::Drain(request) => Subject::Request(request),
         }
     }
 
@@ -80,6 +82,7 @@ impl Timer {
             Self::TextPace(_) => "text pacing",
             Self::SavePace(_) => "save pacing",
             Self::Wait(_) => "wait limit",
+            Self::Drain(_) => "drain budget",
         }
     }
 }

@@ -97,6 +97,10 @@ impl Core {
             self.counts.reused_requests += 1;
             return;
         }
+        if !self.is_open() {
+            let answer = Answer::Rejected(Rejection::Draining);
+            return self.out(Output::Respond { request, answer });
+        }
         if self.waits.len() >= self.config.waits_cap as usize {
             let answer = Answer::Rejected(Rejection::Busy);
             return self.out(Output::Respond { request, answer });
@@ -189,7 +193,7 @@ impl Core {
         self.end_wait(request, WaitResult::TimedOut { known });
     }
 
-    fn end_wait(&mut self, request: RequestId, result: WaitResult) {
+    pub(crate) fn end_wait(&mut self, request: RequestId, result: WaitResult) {
         self.timers.disarm(Timer::Wait(request));
         if let Some(wait) = self.waits.remove(request) {
             self.out(Output::Respond {

@@ -159,6 +159,7 @@ fn any_input() -> impl Strategy<Value = Input> {
         4 => (any_ticket(), 0u64..40).prop_map(|(ticket, to)| Input::Model { ticket, fact: ModelFact::Text { to } }),
         1 => any_ticket().prop_map(|ticket| Input::Model { ticket, fact: ModelFact::Finished }),
         2 => any_ticket().prop_map(|ticket| Input::Model { ticket, fact: ModelFact::Ended(ModelEnd::Completed) }),
+        1 => proptest::option::of(0u64..50_000).prop_map(|budget_ms| Input::Drain { request: RequestId::from_u128(77), budget_ms }),
         3 => Just(Input::Tick),
     ]
 }

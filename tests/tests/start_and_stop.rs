@@ -80,34 +80,92 @@ async fn a_signal_stops_the_gateway_in_order() {
     }
 }
 
-/// A second signal ends the process without waiting. Both are pending before it sees one.
+/// P21, P22, P23, B-030, B-031: after SIGTERM the run at work ends and is answered; what waits
+/// and what comes is deferred, and what was accepted runs after the next start.
 #[tokio::test]
-async fn a_second_signal_stops_the_gateway_at_once() {
+async fn a_stop_lets_the_run_at_work_end_and_keeps_what_waits() {
     let dir = state();
-    let gateway = Gateway::start(dir.path(), &[]).await;
-    let _client = gateway.client().await;
-    for name in ["STOP", "TERM", "INT", "CONT"] {
-        signal(gateway.pid(), name).await;
-    }
-    assert_eq!(gateway.ended().await.0, Some(1));
-    let gateway = Gateway::start(dir.path(), &[]).await;
-    assert_eq!(gateway.stop().await.0, Some(0));
+    let mut provider = Provider::start().await;
+    let gateway = Gateway::with_provider(dir.path(), &provider.url()).await;
+    let mut client = gateway.client().await;
+    let first = client.submit("agent:main:main", "first", "one").await;
+    let mut call = provider.call().await;
+    assert!(call.begin().await && call.text("an ").await);
+    let second = client.submit("agent:main:main", "second", "two").await;
+    signal(gateway.pid(), "TERM").await;
+    let refused = loop {
+        // The signal and the request race; once the drain has begun, all are refused.
+        let answer = client
+            .request("agent.wait", json!({ "runId": "first", "timeoutMs": 0 }))
+            .await;
+        if let Err(refused) = answer {
+            break refused;
+        }
+    };
+    assert_eq!(refused["retryable"], true, "{refused}");
+    assert_eq!(
+        refused["details"]["reason"], "gateway-restarting",
+        "{refused}"
+    );
+    assert!(call.text("answer").await && call.done().await);
+    let answer = client
+        .response(&first)
+        .await
+        .expect("the run at work ended well");
+    assert_eq!(answer["status"], "ok", "{answer}");
+    let deferred = client
+        .response(&second)
+        .await
+        .expect_err("the waiting one is deferred");
+    assert_eq!(deferred["retryable"], true, "{deferred}");
+    assert_eq!(gateway.ended().await.0, Some(0));
+
+    let gateway = Gateway::with_provider(dir.path(), &provider.url()).await;
+    let mut call = provider.call().await;
+    assert_eq!(call.message(), "two");
+    assert!(call.begin().await && call.text("later").await && call.done().await);
+    let mut client = gateway.client().await;
+    let end = client
+        .request("agent.wait", json!({ "runId": "second" }))
+        .await
+        .expect("answered");
+    assert_eq!(end["status"], "ok", "{end}");
 }
 
-/// spec 2.5 departure: what was accepted and not answered outlives a stop.
+/// P21, P23, R147: a second signal ends the waiting for what is at work; it goes on after the
+/// next start, and a wait is told why it was cut short.
 #[tokio::test]
-async fn a_run_under_way_goes_on_after_the_next_start() {
+async fn a_run_that_a_second_signal_cuts_goes_on_after_the_next_start() {
     let dir = state();
     let mut provider = Provider::start().await;
     let gateway = Gateway::with_provider(dir.path(), &provider.url()).await;
     let agent = gateway.command(&["agent", "-m", "go on", "--idempotency-key", "kept"]);
     let mut call = provider.call().await;
     assert!(call.begin().await && call.text("half an ans").await);
-    assert_eq!(gateway.stop().await.0, Some(0));
+    let mut client = gateway.client().await;
+    let wait = client
+        .send(
+            "agent.wait",
+            json!({ "runId": "kept", "timeoutMs": 500_000 }),
+        )
+        .await;
+    signal(gateway.pid(), "TERM").await;
+    while client
+        .request("agent.wait", json!({ "runId": "kept", "timeoutMs": 0 }))
+        .await
+        .is_ok()
+    {}
+    signal(gateway.pid(), "TERM").await;
+    let cut = client.response(&wait).await.expect("an answer");
+    assert_eq!(
+        cut,
+        json!({ "runId": "kept", "status": "timeout", "timeoutPhase": "gateway_draining" })
+    );
+    assert_eq!(gateway.ended().await.0, Some(0));
     let said = agent.ended().await;
     assert_eq!(said.code, Some(1), "{said:#?}");
     assert!(
-        said.stderr.contains("accepted") && said.stderr.contains("--idempotency-key kept"),
+        said.stderr.contains("kept and runs after the restart"),
         "{said:#?}"
     );
     call.closed().await;

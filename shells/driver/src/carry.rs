@@ -178,6 +178,7 @@ impl Driver {
                 subject: Subject::Run(run),
             } => self.runs.forget(run),
             Output::Forget { .. } => {}
+            Output::Drained => self.drained(),
             Output::Halt(halt) => self.halt(halt),
             Output::Sleep { until, .. } => self.slept(until),
         }
@@ -241,6 +242,10 @@ impl Driver {
                 result: WaitResult::TimedOut { known },
                 ..
             } => Reply::WaitTimedOut { known },
+            Answer::Wait {
+                result: WaitResult::Draining,
+                ..
+            } => Reply::WaitDraining,
             Answer::Aborted { runs } => Reply::Aborted {
                 run_keys: runs
                     .into_iter()

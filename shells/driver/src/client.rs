@@ -71,6 +71,8 @@ pub enum Reply {
         /// Whether there is such a run; `None` if the store could not tell in time.
         known: Option<bool>,
     },
+    /// The result of a wait: the gateway ends; the next start can be asked.
+    WaitDraining,
     /// The runs that an abort stopped.
     Aborted {
         /// Their names.
@@ -138,6 +140,8 @@ pub struct Status {
     pub inputs: u64,
     /// Pieces of content held.
     pub contents: u64,
+    /// Whether new work is refused because the gateway is about to end.
+    pub draining: bool,
     /// Why the core halted, if it has.
     pub halted: Option<String>,
 }
@@ -185,6 +189,10 @@ pub(crate) enum Command {
     },
     Armed {
         armed: oneshot::Sender<Vec<(Time, String)>>,
+    },
+    Drain {
+        budget_ms: Option<u64>,
+        done: oneshot::Sender<()>,
     },
     Stop {
         done: oneshot::Sender<()>,
@@ -271,7 +279,8 @@ impl Client {
         })
     }
 
-    /// Waits for the end of a run. One reply: `WaitEnded`, `WaitTimedOut` or `Rejected`.
+    /// Waits for the end of a run. One reply: `WaitEnded`, `WaitTimedOut`,
+    /// `WaitDraining` or `Rejected`.
     #[must_use]
     pub fn wait(&self, run_key: String, timeout_ms: Option<u64>) -> Replies {
         self.ask(|id, replies| Command::Wait {
@@ -357,6 +366,13 @@ impl Client {
     /// [`Stopped`].
     pub async fn armed(&self) -> Result<Vec<(Time, String)>, Stopped> {
         self.query(|armed| Command::Armed { armed }).await
+    }
+
+    /// Lets nothing new begin and returns when nothing is at work any more, or when the budget
+    /// has passed; `None` is the configured one. Called again, it can only shorten the budget.
+    /// Then [`Client::stop`].
+    pub async fn drain(&self, budget_ms: Option<u64>) {
+        let _ = self.query(|done| Command::Drain { budget_ms, done }).await;
     }
 
     /// Stops the driver: model calls are dropped, what the store was told is finished.

@@ -12,7 +12,7 @@ use tidegate_core::{
     ModelEnd, ModelFact, Output, RequestId, StoreError, Subject, Submit, Ticket, Time,
 };
 use tidegate_text::Fingerprinter;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::calls::{CallEvent, Calls, Said};
 use crate::carry::Listeners;
@@ -62,6 +62,8 @@ pub struct Driver {
     said: mpsc::Receiver<CallEvent>,
     writer: Option<futures_util::future::BoxFuture<'static, ()>>,
     failed: Option<DriverError>,
+    /// Who waits for the end of the drain; `None` once it is over.
+    drains: Option<Vec<oneshot::Sender<()>>>,
     wake: Option<Time>,
 }
 
@@ -96,6 +98,7 @@ impl Driver {
             said,
             writer: Some(Box::pin(writer::run(store, queue, done))),
             failed: None,
+            drains: Some(Vec::new()),
             wake: None,
         };
         (driver, client)
@@ -203,6 +206,19 @@ impl Driver {
         });
     }
 
+    /// The drain is over: tells all who wait for it.
+    pub(crate) fn drained(&mut self) {
+        for done in self.drains.take().into_iter().flatten() {
+            let _ = done.send(());
+        }
+    }
+
+    /// The name of a request that the driver itself makes.
+    fn own_request(&mut self) -> RequestId {
+        self.own_requests += 1;
+        RequestId::from_u128(self.own_requests)
+    }
+
     pub(crate) fn slept(&mut self, until: Option<Time>) {
         self.wake = until;
     }
@@ -246,14 +262,15 @@ impl Driver {
             (Origin::Boot, StoreDone::OpenSessions(sessions)) => match sessions {
                 Ok(sessions) => {
                     for session in sessions {
-                        self.own_requests += 1;
-                        let request = RequestId::from_u128(self.own_requests);
+                        let request = self.own_request();
                         self.hand_in(Input::Resume { request, session });
                     }
                 }
                 Err(error) => self.failed = Some(DriverError::OpenWorkUnknown(error)),
             },
-            (origin, done) => tracing::error!(?origin, ?done, "the store answered something else"),
+            (_, _) => {
+                tracing::error!("the store answered something else than it was asked")
+            }
         }
     }
 
@@ -454,6 +471,15 @@ impl Driver {
                         .collect(),
                 );
             }
+            Some(Command::Drain { budget_ms, done }) => {
+                if let Some(drains) = &mut self.drains {
+                    drains.push(done);
+                    let request = self.own_request();
+                    self.hand_in(Input::Drain { request, budget_ms });
+                } else {
+                    let _ = done.send(());
+                }
+            }
             Some(Command::Stop { done }) => {
                 self.stop().await;
                 let _ = done.send(());
@@ -470,7 +496,7 @@ impl Driver {
     /// Drops the model calls and waits until the store has done what it was told.
     async fn stop(&mut self) {
         self.calls.cancel_all();
-        let (flushed, done) = tokio::sync::oneshot::channel();
+        let (flushed, done) = oneshot::channel();
         let _ = self.jobs.send(Job {
             origin: Origin::Flush(flushed),
             op: None,
@@ -487,6 +513,7 @@ impl Driver {
             timers: self.core.armed().count() as u64,
             inputs: self.core.counts().inputs,
             contents: self.contents.len() as u64,
+            draining: self.core.draining(),
             halted: self.core.halted().map(|halt| halt.to_string()),
         }
     }

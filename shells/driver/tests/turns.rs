@@ -3,7 +3,7 @@
 mod stage;
 
 use stage::*;
-use tidegate_core::{Attempt, ErrorClass, Failure, ModelEnd, Outcome, StoreError};
+use tidegate_core::{Attempt, ErrorClass, Failure, ModelEnd, Outcome, Rejection, StoreError};
 use tidegate_driver::{DriverError, Reply, Role, RowMark, RunEvent, Store, StoreDone, StoreOp};
 use tidegate_store::StateDir;
 
@@ -353,4 +353,37 @@ async fn a_save_that_failed_leaves_no_gap() {
         .map(|row| row.text.as_str())
         .collect();
     assert_eq!(left, ["piece piece piece "]);
+}
+
+/// P21, P22, P23: a drain lets the run at work end, defers the rest, and loses nothing.
+#[tokio::test]
+async fn a_drain_waits_for_the_run_at_work() {
+    let (_temp, dir) = state_dir();
+    let mut stage = Stage::start(&dir);
+    let (mut first, mut second) = (stage.say("s", "r1", "one"), stage.say("s", "r2", "two"));
+    accepted(&mut first).await;
+    accepted(&mut second).await;
+    let call = stage.next_call().await;
+    let client = stage.client.clone();
+    let drain = tokio::task::spawn(async move { client.drain(None).await });
+    while !stage.client.status().await.expect("runs").draining {}
+    let reply = stage.say("t", "r3", "three").next().await.expect("a reply");
+    assert_eq!(reply, Reply::Rejected(Rejection::Draining));
+    assert!(!drain.is_finished());
+    call.end(ModelEnd::Completed);
+    assert_eq!(answer(&mut first).await.0, Outcome::Completed);
+    assert_eq!(
+        second.next().await,
+        Ok(Reply::Rejected(Rejection::Draining))
+    );
+    drain.await.expect("the drain is over");
+    stage.client.drain(None).await;
+    stage.stop().await.expect("in order");
+
+    let mut stage = Stage::start(&dir);
+    let call = stage.next_call().await;
+    assert_eq!(
+        call.call.transcript.last().map(|row| row.text.as_str()),
+        Some("two")
+    );
 }

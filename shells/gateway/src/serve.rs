@@ -110,15 +110,15 @@ async fn serve(args: &RunArgs, rooms: Rooms) -> Result<Exit, Problem> {
     tokio::select! {
         biased;
         ended = until_the_end(server, port, client, driver, &signals) => ended,
-        () = signals.nth(2) => {
-            out::err("tidegate: stopped at once by a second signal; accepted messages are kept.");
+        () = signals.nth(3) => {
+            out::err("tidegate: stopped at once by a third signal; accepted messages are kept.");
             Ok(Exit::Failed)
         }
     }
 }
 
-/// Serves until a signal comes or the driver ends; then closes the connections and, after
-/// them, the driver.
+/// Serves until a signal comes or the driver ends. After a signal nothing new begins and what
+/// is at work may end; then the connections are closed and, after them, the driver.
 async fn until_the_end(
     server: Server,
     port: TcpPort,
@@ -131,7 +131,7 @@ async fn until_the_end(
         tokio::select! {
             biased;
             result = &mut driver => ended = Some(result),
-            () = signals.nth(1) => {}
+            () = drained(&client, signals) => {}
         }
     };
     server.serve(port, shutdown).await;
@@ -151,6 +151,23 @@ async fn until_the_end(
             format!("the driver broke: {error}"),
         )
         .remedy(RESUMED)),
+    }
+}
+
+/// Returns when a signal has come and nothing is at work any more; a second signal ends the
+/// waiting.
+async fn drained(client: &Client, signals: &Signals) {
+    signals.nth(1).await;
+    out::err(
+        "tidegate: stopping; what is at work may end, what waits runs after the next start. A second signal ends the waiting.",
+    );
+    tokio::select! {
+        biased;
+        () = client.drain(None) => {}
+        () = async {
+            signals.nth(2).await;
+            client.drain(Some(0)).await;
+        } => {}
     }
 }
 

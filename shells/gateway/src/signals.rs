@@ -1,5 +1,5 @@
-//! SIGTERM and Ctrl-C, counted: the first asks for an end in order, the second for an end at
-//! once.
+//! SIGTERM and Ctrl-C, counted: the first asks for an end in order, the second for one without
+//! waiting for what is at work, the third for an end at once.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;

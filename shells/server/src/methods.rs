@@ -13,7 +13,7 @@ use tidegate_driver::{Replies, Reply, Stopped, Submission};
 use tidegate_wire::{
     AckStatus, AgentAck, AgentParams, BadParams, ChatAbortParams, ChatAborted, ErrorCode,
     HealthParams, Request, Response, RunStatus, ServerFrame, SessionsListParams, StatusParams,
-    WaitParams, WaitResult, WireError, method,
+    TimeoutPhase, WaitParams, WaitResult, WireError, method,
 };
 
 use crate::handshake::{Peer, Scope};
@@ -208,6 +208,7 @@ impl Call {
                     let known = known.filter(|known| known_run && !known);
                     Ok(to_value(&still_waiting(params.run_id, known)))
                 }
+                Ok(Reply::WaitDraining) => Ok(to_value(&drained(params.run_id))),
                 Ok(Reply::Rejected(rejection)) => Err(rejected(rejection)),
                 Ok(_) => Err(confused()),
                 Err(Stopped) => Err(stopped(false)),
@@ -283,6 +284,14 @@ fn still_waiting(run_id: String, known: Option<bool>) -> WaitResult {
     }
 }
 
+/// The wait was cut short by the end of this process; says nothing about the run (R147).
+fn drained(run_id: String) -> WaitResult {
+    WaitResult {
+        timeout_phase: Some(TimeoutPhase::GatewayDraining),
+        ..still_waiting(run_id, None)
+    }
+}
+
 /// The error of a refusal of the core.
 fn rejected(rejection: Rejection) -> WireError {
     let (error, reason) = match rejection {
@@ -316,6 +325,13 @@ fn rejected(rejection: Rejection) -> WireError {
                 RETRY_AFTER_MS,
             ),
             "storage",
+        ),
+        Rejection::Draining => (
+            WireError::try_later(
+                "the gateway is about to stop and takes nothing new; an accepted message is kept and runs after the restart",
+                RETRY_AFTER_MS,
+            ),
+            "gateway-restarting",
         ),
         Rejection::NotOwner => (
             WireError::try_later(

@@ -69,8 +69,14 @@ pub(crate) async fn failing(shared: &Shared) -> Vec<&'static str> {
         failing.push("gateway-draining");
     }
     match tokio::time::timeout(Duration::from_millis(READY_MS), shared.client.status()).await {
-        Ok(Ok(status)) if status.halted.is_none() => {}
-        Ok(Ok(_)) => failing.push("core-halted"),
+        Ok(Ok(status)) => {
+            if status.draining && !shared.is_stopping() {
+                failing.push("gateway-draining");
+            }
+            if status.halted.is_some() {
+                failing.push("core-halted");
+            }
+        }
         Ok(Err(_)) => failing.push("driver-stopped"),
         Err(_) => failing.push("driver-slow"),
     }
