@@ -49,6 +49,9 @@ pub struct Config {
     pub lateness_ms: u64,
     /// How long a drain that names no budget waits for the runs at work (spec 2.5).
     pub drain_budget_ms: u64,
+    /// After a late wake no activity limit fires sooner than this: a peer that slept with us,
+    /// or waited for us, has time to be heard (B-103, decisions: resume grace).
+    pub resume_grace_ms: u64,
     /// First wait before a refused store order is given again; doubles up to the next (decisions: store retry).
     pub store_retry_ms: u64,
     /// Longest wait before a refused store order is given again.
@@ -89,6 +92,7 @@ impl Default for Config {
             save_pace_ms: 250,
             lateness_ms: 1_000,
             drain_budget_ms: 300_000,
+            resume_grace_ms: 10_000,
             store_retry_ms: 1_000,
             store_retry_max_ms: 30_000,
             session_queue_cap: 256,

@@ -150,7 +150,8 @@ impl Core {
             .map_or(0, |promised| self.now.time.since(promised));
         if late > self.config.lateness_ms {
             self.counts.late_wakes += 1;
-            self.timers.shift_activity(late);
+            let earliest = self.now.time.plus(self.config.resume_grace_ms);
+            self.timers.shift_activity(late, earliest);
         }
     }
 

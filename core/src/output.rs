@@ -105,8 +105,9 @@ pub enum Output {
     },
     /// Look up how a run ended. Reported by [`Input::LookedUp`](crate::Input::LookedUp).
     Lookup {
-        /// Comes back with the report. If its subject is a request, the run's texts are laid
-        /// under that request's content; if it is the run itself, only the fact is wanted.
+        /// Comes back with the report. The texts of an ended run are laid under the request's
+        /// content, if the subject is a request; under that of the attempt that ended, in
+        /// place of what is there, if it is the run itself.
         ticket: Ticket,
         /// The run.
         run: RunId,

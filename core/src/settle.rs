@@ -135,8 +135,17 @@ impl Core {
         self.out(Output::Lookup { ticket, run: id });
     }
 
-    /// What the store says about the end of a superseded run.
+    /// What the store says about the end of a superseded run. The texts of an end were laid
+    /// under its attempt; whatever becomes of the report, they are released once.
     pub(crate) fn end_looked_up(&mut self, id: RunId, ticket: Ticket, report: &LookupReport) {
+        if let LookupReport::Ended(recorded) = report {
+            match self.runs.get_mut(&id) {
+                Some(run) if run.attempt == recorded.attempt => run.has_content = true,
+                _ => self.out(Output::Release {
+                    owner: ContentOwner::Attempt(id, recorded.attempt),
+                }),
+            }
+        }
         let Some(State::Superseded {
             pending,
             tries,
@@ -167,17 +176,25 @@ impl Core {
         }
     }
 
-    /// A later claim recorded the end of a run that is still held: its duties are done now.
+    /// A later claim recorded the end of a run that is still held: its duties are done now. If
+    /// its text was saved by an earlier life, the store is asked for it first.
     pub(crate) fn superseded(&mut self, terminal: Terminal) {
         let Some(run) = self.runs.get(&terminal.run) else {
             return;
         };
+        let id = terminal.run;
+        let lacks_text = !run.has_content && (terminal.reply != Reply::Empty || terminal.detail);
         if let State::Attempting { call } = run.state {
             self.out(Output::CancelModel { ticket: call });
         }
-        self.disarm_attempt(terminal.run);
-        self.flush_text(terminal.run);
-        self.conclude(terminal.run, terminal);
+        self.disarm_attempt(id);
+        self.flush_text(id);
+        if lacks_text {
+            self.timers.disarm(Timer::StoreRetry(id));
+            self.order_end_lookup(id, 0, terminal);
+        } else {
+            self.conclude(id, terminal);
+        }
     }
 
     /// The end is durable: all duties of an end, in the order in which they may be seen.

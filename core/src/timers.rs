@@ -144,8 +144,9 @@ impl Timers {
         Some(timer)
     }
 
-    /// Moves every activity limit by `ms`: time in which nobody could have acted.
-    pub(crate) fn shift_activity(&mut self, ms: u64) {
+    /// Moves every activity limit by `ms`: time in which nobody could have acted. None fires
+    /// before `earliest`, so that whoever lives far away has time to be heard again.
+    pub(crate) fn shift_activity(&mut self, ms: u64, earliest: Time) {
         let late: alloc::vec::Vec<(Timer, Time, Time)> = self
             .by_timer
             .iter()
@@ -153,7 +154,7 @@ impl Timers {
             .map(|(&timer, &(at, since))| (timer, at, since))
             .collect();
         for (timer, at, since) in late {
-            self.arm(timer, since, at.plus(ms));
+            self.arm(timer, since, at.plus(ms).max(earliest));
         }
     }
 
@@ -213,8 +214,10 @@ mod tests {
         let mut timers = Timers::default();
         timers.arm(Timer::Idle(RUN), Time(0), Time(10));
         timers.arm(Timer::Budget(RUN), Time(0), Time(10));
-        timers.shift_activity(100);
+        timers.shift_activity(100, Time(0));
         assert_eq!(timers.at(Timer::Idle(RUN)), Some(Time(110)));
         assert_eq!(timers.at(Timer::Budget(RUN)), Some(Time(10)));
+        timers.shift_activity(5, Time(500));
+        assert_eq!(timers.at(Timer::Idle(RUN)), Some(Time(500)));
     }
 }

@@ -128,6 +128,25 @@ fn aborted(out: &[Output], runs: &[u128]) -> bool {
         .any(|(_, answer)| *answer == Answer::Aborted { runs: runs.clone() })
 }
 
+/// B-103, P37: after a sleep the provider has time to be heard before its silence counts.
+#[test]
+fn a_silent_stream_is_not_ended_by_the_wake_itself() {
+    let mut b = Bench::new(Config::default());
+    let call = b.start(1, 10);
+    b.text(call, 1);
+    b.pass(50 * S);
+    b.now += 3_600 * S;
+    assert!(!has(&b.hand(Input::Tick), |o| matches!(
+        o,
+        Output::CancelModel { .. }
+    )));
+    assert!(!has(&b.pass(10 * S - 1), |o| matches!(
+        o,
+        Output::CancelModel { .. }
+    )));
+    assert!(has(&b.pass(1), |o| matches!(o, Output::CancelModel { .. })));
+}
+
 /// P17, B-075: a stop before the run's row is durable.
 #[test]
 fn an_abort_ends_a_run_that_is_being_accepted() {
@@ -341,6 +360,61 @@ fn a_run_that_will_not_stop_is_superseded() {
     let out = b.text(call, 9);
     assert!(out.is_empty());
     assert_eq!(b.core.counts().stale_model, 1);
+}
+
+/// I47, P36: the text of a superseded run that only an earlier life held is asked of the store
+/// before its end is told, and released with it.
+#[test]
+fn a_superseded_run_of_an_earlier_life_is_told_with_its_text() {
+    let mut b = Bench::new(Config::default());
+    let request = b.request();
+    let out = b.hand(Input::Resume {
+        request,
+        session: session(1),
+    });
+    let open = |r, attempt| OpenRun {
+        run: run(r),
+        body: Fingerprint::from_u128(1),
+        budget: None,
+        left_ms: None,
+        accepted_at: Wall(5),
+        attempt: Attempt(attempt),
+    };
+    let claiming = b.load_with(&out, vec![open(10, 1), open(11, 0)]);
+    b.abort(1, Some(10));
+    let ticket = claim_ticket(&claiming);
+    let out = b.hand(Input::Claimed {
+        ticket,
+        report: ClaimReport::Refused(StoreError::Full),
+    });
+    let (old_settle, terminal) = settle(&out);
+    let out = b.pass(30 * S);
+    let receipt = Terminal {
+        outcome: Outcome::Superseded,
+        reply: Reply::Text { bytes: 40 },
+        ..terminal
+    };
+    let out = b.claim_over(&out, Some(receipt));
+    assert!(ends(&out).is_empty(), "this life does not hold the text");
+    let ticket = lookup_ticket(&out);
+    b.hand(Input::Settled {
+        ticket: old_settle,
+        report: SettleReport::Fenced,
+    });
+    let out = b.hand(Input::LookedUp {
+        ticket,
+        report: LookupReport::Ended(receipt),
+    });
+    assert_eq!(ends(&out), [receipt]);
+    let laid = Output::Release {
+        owner: ContentOwner::Attempt(run(10), Attempt(1)),
+    };
+    assert_eq!(out.iter().filter(|o| **o == laid).count(), 1);
+    let out = b.hand(Input::LookedUp {
+        ticket,
+        report: LookupReport::Ended(receipt),
+    });
+    assert_eq!(out, [laid], "a report told twice lays its texts twice");
 }
 
 /// Law 10: the fence's refusal may come before the claim's report; the end is then asked for.

@@ -304,7 +304,13 @@ impl Driver {
                 names,
                 text,
             } => {
-                if let (LookupReport::Ended(_), Some(owner)) = (&report, request) {
+                let owner = match (&report, ticket.subject) {
+                    (LookupReport::Ended(terminal), Subject::Run(run)) => {
+                        Some(ContentOwner::Attempt(run, terminal.attempt))
+                    }
+                    _ => request,
+                };
+                if let (LookupReport::Ended(_), Some(owner)) = (&report, owner) {
                     self.contents.lay(owner, names.map(Names::from), text);
                 }
                 Input::LookedUp { ticket, report }
