@@ -46,6 +46,10 @@ marks! {
     TooLarge = "a reply grew beyond its cap",
     /// A provider said that its model finished and kept the call open.
     Finished = "a model finished before its call ended",
+    /// Work was deferred by a drain.
+    Deferred = "work was deferred by a drain",
+    /// A drain cut a wait short.
+    WaitDraining = "a drain cut a wait short",
     /// The budget ended a run.
     Budget = "the run budget ended a run",
     /// The first-event limit ended a run.
@@ -288,6 +292,7 @@ impl Marks {
                 Rejection::Busy => Mark::Busy,
                 Rejection::Storage => Mark::StorageRefused,
                 Rejection::WrongSession => Mark::WrongSession,
+                Rejection::Draining => Mark::Deferred,
                 Rejection::NotOwner => return,
             },
             Answer::Wait { result, .. } => match result {
@@ -295,6 +300,7 @@ impl Marks {
                 WaitResult::TimedOut { known: Some(true) } => Mark::WaitKnown,
                 WaitResult::TimedOut { known: Some(false) } => Mark::WaitUnknown,
                 WaitResult::TimedOut { known: None } => Mark::WaitUnsure,
+                WaitResult::Draining => Mark::WaitDraining,
             },
             Answer::Aborted { runs } if !runs.is_empty() => Mark::AbortNamed,
             Answer::Accepted { .. } | Answer::Aborted { .. } | Answer::Final { .. } => return,

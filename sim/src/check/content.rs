@@ -64,12 +64,22 @@ impl Check for Contents {
             }
             Input::LookedUp {
                 ticket,
-                report: LookupReport::Ended(_),
-            } => {
-                if let Subject::Request(request) = ticket.subject {
+                report: LookupReport::Ended(terminal),
+            } => match ticket.subject {
+                Subject::Request(request) => {
                     self.held.insert(ContentOwner::Request(request), 0);
                 }
-            }
+                // Laid in place of what is there.
+                Subject::Run(run) => {
+                    let bytes = match terminal.reply {
+                        Reply::Text { bytes } => bytes,
+                        Reply::Empty => 0,
+                    };
+                    let owner = ContentOwner::Attempt(run, terminal.attempt);
+                    self.held.insert(owner, bytes);
+                }
+                Subject::Session(_) => {}
+            },
             Input::Model {
                 ticket,
                 fact: ModelFact::Text { to },

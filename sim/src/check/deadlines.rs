@@ -19,6 +19,7 @@ pub(crate) struct Deadlines {
     calls: BTreeSet<RunId>,
     sessions: BTreeSet<SessionId>,
     waits: BTreeSet<RequestId>,
+    draining: bool,
 }
 
 impl Deadlines {
@@ -33,6 +34,7 @@ impl Deadlines {
             Timer::LaneLimit(run) | Timer::StoreRetry(run) => self.runs.contains(&run),
             Timer::LoadRetry(session) => self.sessions.contains(&session),
             Timer::Wait(request) => self.waits.contains(&request),
+            Timer::Drain(_) => self.draining,
         }
     }
 }
@@ -46,6 +48,7 @@ impl Check for Deadlines {
             Input::Leave { request } => {
                 self.waits.remove(request);
             }
+            Input::Drain { .. } => self.draining = true,
             Input::Loaded {
                 report: LoadReport::Loaded { open, .. },
                 ..

@@ -72,6 +72,8 @@ struct Call {
     /// How long the loop stood still since the last progress, and since the start.
     still_ms: u64,
     still_all_ms: u64,
+    /// The end of the grace after the last late wake: no silence counts before it.
+    heard_by: Time,
     /// By how much late wakes moved the limit since the last progress (P37).
     moved_ms: u64,
 }
@@ -145,6 +147,7 @@ impl Check for Silence {
         if late > at.config.lateness_ms {
             for call in self.calls.values_mut() {
                 call.moved_ms += late;
+                call.heard_by = at.now.plus(at.config.resume_grace_ms);
             }
         }
         let Input::Model { ticket, fact } = input else {
@@ -166,6 +169,7 @@ impl Check for Silence {
                 call.since = at.now;
                 call.still_ms = 0;
                 call.moved_ms = 0;
+                call.heard_by = Time(0);
             }
             ModelFact::Ended(_) => {
                 self.calls.remove(ticket);
@@ -190,6 +194,7 @@ impl Check for Silence {
                         still_ms: 0,
                         still_all_ms: 0,
                         moved_ms: 0,
+                        heard_by: Time(0),
                     },
                 );
             }
@@ -215,9 +220,10 @@ impl Check for Silence {
     fn stepped(&mut self, at: &mut Moment<'_>, _input: &Input) {
         let mut found = None;
         for (&ticket, call) in &self.calls {
-            let silent = call
-                .limit()
-                .is_some_and(|ms| at.now > call.since.plus(ms + call.still_ms + at.slack_ms));
+            let silent = call.limit().is_some_and(|ms| {
+                let limit = call.since.plus(ms + call.still_ms);
+                at.now > limit.max(call.heard_by).plus(at.slack_ms)
+            });
             let over = call.allowed.budget_ms.is_some_and(|ms| {
                 at.now
                     > call
@@ -225,8 +231,8 @@ impl Check for Silence {
                         .plus(ms.saturating_add(call.still_all_ms + at.slack_ms))
             });
             let tail = call.finished.is_some_and(|since| {
-                let ms = at.config.finish_tail_ms + call.still_ms + at.slack_ms;
-                at.now > since.plus(ms)
+                let limit = since.plus(at.config.finish_tail_ms + call.still_ms);
+                at.now > limit.max(call.heard_by).plus(at.slack_ms)
             });
             let code = match (tail, silent, over) {
                 (true, _, _) => Code::TailLong,

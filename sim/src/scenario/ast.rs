@@ -378,6 +378,8 @@ pub enum Told {
     NotOwner,
     /// It belongs to another session.
     WrongSession,
+    /// The process is about to end; it was accepted before, or is to be sent again.
+    Draining,
 }
 
 /// A row of a transcript.

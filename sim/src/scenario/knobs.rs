@@ -36,6 +36,8 @@ const KNOBS: &[Knob] = &[
     knob("lane.cap", Kind::Count(|c| &mut c.global_lane_cap)),
     knob("lane.grace", Kind::Time(|c| &mut c.lane_grace_ms)),
     knob("finish.tail", Kind::Time(|c| &mut c.finish_tail_ms)),
+    knob("drain.budget", Kind::Time(|c| &mut c.drain_budget_ms)),
+    knob("resume.grace", Kind::Time(|c| &mut c.resume_grace_ms)),
     knob("wait.default", Kind::Time(|c| &mut c.wait_default_ms)),
     knob("wait.lookup", Kind::Time(|c| &mut c.wait_lookup_ms)),
     knob("text.pace", Kind::Time(|c| &mut c.text_pace_ms)),
@@ -178,6 +180,8 @@ mod tests {
             aborts_cap: 17,
             callers_cap: 18,
             reply_cap_bytes: 19,
+            drain_budget_ms: 20,
+            resume_grace_ms: 21,
         };
         let lines = written(&odd);
         assert_eq!(lines.len(), KNOBS.len());

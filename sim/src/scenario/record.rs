@@ -136,6 +136,7 @@ pub(super) const fn told(answer: &Answer) -> Option<Told> {
             WaitResult::TimedOut { known: Some(true) } => Told::StillOpen,
             WaitResult::TimedOut { known: Some(false) } => Told::NoSuchRun,
             WaitResult::TimedOut { known: None } => Told::NoWord,
+            WaitResult::Draining => Told::Draining,
         },
         Answer::Rejected(why) => match why {
             Rejection::Conflict => Told::Conflict,
@@ -144,6 +145,7 @@ pub(super) const fn told(answer: &Answer) -> Option<Told> {
             Rejection::Storage => Told::Storage,
             Rejection::NotOwner => Told::NotOwner,
             Rejection::WrongSession => Told::WrongSession,
+            Rejection::Draining => Told::Draining,
         },
         Answer::Aborted { .. } => return None,
     })

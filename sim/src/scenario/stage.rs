@@ -383,6 +383,7 @@ impl<'a> Stage<'a> {
             Output::Sleep { until, .. } => self.wake = until.map(|at| at.0),
             Output::Halt(halt) => moment!(self).report(Code::Halt, halt.entity),
             Output::Respond { .. }
+            | Output::Drained
             | Output::Publish { .. }
             | Output::Release { .. }
             | Output::Forget { .. } => {}

@@ -109,6 +109,7 @@ fn say_input(input: &Input, cast: &Cast, client: &Client<'_>) -> String {
             )
         }
         Input::Leave { request } => format!("{} leaves a request", who(*request)),
+        Input::Drain { .. } => "drain begins".into(),
         Input::Resume { session, .. } => {
             format!("{} has open work", cast.session_name(*session))
         }
@@ -284,6 +285,7 @@ fn say_output(output: &Output, cast: &Cast, client: &Client<'_>) -> String {
             format!("free {}", cast.owner(*owner, asked))
         }
         Output::Forget { subject } => format!("forget {}", cast.subject(*subject, None)),
+        Output::Drained => "drained".into(),
         Output::Halt(halt) => format!("halt: {halt}"),
         Output::Sleep { until: None, .. } => "next: nothing".into(),
         Output::Sleep {

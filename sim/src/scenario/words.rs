@@ -69,6 +69,7 @@ pub(super) const TOLD: Table<Told> = &[
     ("refused (storage)", Told::Storage),
     ("refused (not owner)", Told::NotOwner),
     ("refused (wrong session)", Told::WrongSession),
+    ("deferred", Told::Draining),
 ];
 
 /// How a model call can end by itself, besides an HTTP status.

@@ -102,6 +102,7 @@ pub(crate) fn noted(input: &Input) -> Option<What> {
         | Input::Claimed { ticket, .. }
         | Input::Settled { ticket, .. }
         | Input::LookedUp { ticket, .. } => What::Report(*ticket),
+        Input::Drain { .. } => What::Client(input.clone()),
         Input::Resume { .. } | Input::Tick => return None,
     })
 }

@@ -113,6 +113,10 @@ fn input(input: &Input, due: Option<Timer>) -> String {
         },
         Input::Leave { request: id } if *id == NOBODY => "time has passed".into(),
         Input::Leave { request: id } => format!("{} goes away", request(*id)),
+        Input::Drain { budget_ms, .. } => {
+            let limit = budget_ms.map_or("the default budget".into(), time);
+            format!("the process is about to end, {limit}")
+        }
         Input::Resume { session: of, .. } => {
             format!("the store holds open work of session {}", session(*of))
         }
@@ -280,6 +284,7 @@ fn output(output: &Output) -> Option<String> {
         },
         Output::Release { owner } => format!("release {owner:?}"),
         Output::Forget { subject: of } => format!("forget {}", subject(*of)),
+        Output::Drained => "the drain is over".into(),
         Output::Halt(halt) => format!("HALT: {halt}"),
     })
 }
@@ -299,6 +304,7 @@ fn told(answer: &Answer) -> String {
             WaitResult::Ended { terminal, .. } => {
                 format!("{} has ended as {}", run(*of), outcome(terminal.outcome))
             }
+            WaitResult::Draining => format!("the wait for {} is cut short", run(*of)),
             WaitResult::TimedOut { known } => {
                 format!("the wait for {} is over, known: {known:?}", run(*of))
             }

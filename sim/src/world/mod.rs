@@ -401,7 +401,10 @@ impl<'a> World<'a> {
                 self.sleep(until.map(|at| at.0));
             }
             Output::Halt(halt) => self.found(Code::Halt, halt.entity),
-            Output::Publish { .. } | Output::Release { .. } | Output::Forget { .. } => {}
+            Output::Publish { .. }
+            | Output::Release { .. }
+            | Output::Drained
+            | Output::Forget { .. } => {}
         }
     }
 
