@@ -49,7 +49,7 @@ pub struct Config {
     pub lateness_ms: u64,
     /// How long a drain that names no budget waits for the runs at work (spec 2.5).
     pub drain_budget_ms: u64,
-    /// After a late wake no activity limit fires sooner than this: a peer that slept with us,
+    /// After a late wake no silence of a provider counts sooner than this: a peer that slept with us,
     /// or waited for us, has time to be heard (B-103, decisions: resume grace).
     pub resume_grace_ms: u64,
     /// First wait before a refused store order is given again; doubles up to the next (decisions: store retry).

@@ -62,9 +62,14 @@ impl Timer {
     /// are absolute (design section 3, P37).
     #[must_use]
     pub const fn measures_activity(self) -> bool {
+        self.measures_silence() || matches!(self, Self::LaneLimit(_))
+    }
+
+    /// Whether it measures how long a provider has been silent.
+    const fn measures_silence(self) -> bool {
         matches!(
             self,
-            Self::FirstEvent(_) | Self::Idle(_) | Self::FinishTail(_) | Self::LaneLimit(_)
+            Self::FirstEvent(_) | Self::Idle(_) | Self::FinishTail(_)
         )
     }
 
@@ -144,8 +149,8 @@ impl Timers {
         Some(timer)
     }
 
-    /// Moves every activity limit by `ms`: time in which nobody could have acted. None fires
-    /// before `earliest`, so that whoever lives far away has time to be heard again.
+    /// Moves every activity limit by `ms`: time in which nobody could have acted. A provider's
+    /// silence does not count before `earliest`: who lives far away has time to be heard.
     pub(crate) fn shift_activity(&mut self, ms: u64, earliest: Time) {
         let late: alloc::vec::Vec<(Timer, Time, Time)> = self
             .by_timer
@@ -154,7 +159,13 @@ impl Timers {
             .map(|(&timer, &(at, since))| (timer, at, since))
             .collect();
         for (timer, at, since) in late {
-            self.arm(timer, since, at.plus(ms).max(earliest));
+            let at = at.plus(ms);
+            let at = if timer.measures_silence() {
+                at.max(earliest)
+            } else {
+                at
+            };
+            self.arm(timer, since, at);
         }
     }
 

@@ -36,6 +36,8 @@ struct Lane {
 pub(crate) struct Lanes {
     lanes: BTreeMap<SessionId, Lane>,
     session_of: BTreeMap<RunId, SessionId>,
+    /// Whether the process is about to end.
+    draining: bool,
     accepting: BTreeMap<Ticket, (SessionId, RunId)>,
     /// Loads without a report: what a report that is told twice says is old.
     loads: BTreeSet<Ticket>,
@@ -135,6 +137,7 @@ impl Lanes {
 impl Check for Lanes {
     fn input(&mut self, _at: &mut Moment<'_>, input: &Input) {
         match input {
+            Input::Drain { .. } => self.draining = true,
             Input::Submit(submit)
                 // A run that is known already is joined, not admitted.
                 if !self.session_of.contains_key(&submit.run) => {
@@ -226,6 +229,9 @@ impl Check for Lanes {
     }
 
     fn stepped(&mut self, at: &mut Moment<'_>, input: &Input) {
+        if self.draining {
+            return; // nothing begins any more
+        }
         if let Input::Abort { request, .. } = input {
             self.aborting(at.config, at.now, *request);
         }

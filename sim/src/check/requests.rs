@@ -77,10 +77,10 @@ impl Requests {
             (Owed::First, Answer::InFlight { .. }) => Some(Owed::MayBeFinal),
             (Owed::First, Answer::Final { replay: true, .. } | Answer::Rejected(_))
             | (Owed::Final | Owed::MayBeFinal, Answer::Final { .. })
-            // Another process took the session: the end is not ours to tell.
+            // Another process took the session, or will: the end is not ours to tell.
             | (
                 Owed::Final | Owed::MayBeFinal,
-                Answer::Rejected(Rejection::NotOwner),
+                Answer::Rejected(Rejection::NotOwner | Rejection::Draining),
             )
             | (Owed::Wait { .. }, Answer::Wait { .. } | Answer::Rejected(_))
             | (Owed::Abort, Answer::Aborted { .. } | Answer::Rejected(_)) => Some(Owed::Nothing),

@@ -221,7 +221,11 @@ impl Clients {
         match answer {
             Answer::Final { .. } => message.settled = true,
             Answer::Rejected(
-                Rejection::Storage | Rejection::Busy | Rejection::QueueFull | Rejection::NotOwner,
+                Rejection::Storage
+                | Rejection::Busy
+                | Rejection::QueueFull
+                | Rejection::NotOwner
+                | Rejection::Draining,
             ) => {
                 self.open.remove(&request);
                 if message.requests < 4 {

@@ -73,6 +73,8 @@ pub(crate) struct World<'a> {
     up: bool,
     kill_in: Option<u64>,
     kills_left: u64,
+    /// The drain of this life is over: the process ends when the drain's outputs are out.
+    drained: bool,
     refusing: Refusing,
     phase: Phase,
     victims: Vec<SessionId>,
@@ -122,6 +124,7 @@ impl<'a> World<'a> {
             watch,
             system: System::new(swarm.config.clone(), fault),
             kills_left: swarm.kills,
+            drained: false,
             swarm,
             queue: Queue::default(),
             now: 0,
@@ -325,7 +328,12 @@ impl<'a> World<'a> {
         }
         self.outputs = outputs;
         if dies {
+            self.drained = false;
             return self.die();
+        }
+        if std::mem::take(&mut self.drained) {
+            self.checks.stepped(&mut moment!(self), &input);
+            return self.close();
         }
         self.checks.stepped(&mut moment!(self), &input);
         if self.inputs.is_multiple_of(CHECK_EVERY)
@@ -401,10 +409,8 @@ impl<'a> World<'a> {
                 self.sleep(until.map(|at| at.0));
             }
             Output::Halt(halt) => self.found(Code::Halt, halt.entity),
-            Output::Publish { .. }
-            | Output::Release { .. }
-            | Output::Drained
-            | Output::Forget { .. } => {}
+            Output::Drained => self.drained = true,
+            Output::Publish { .. } | Output::Release { .. } | Output::Forget { .. } => {}
         }
     }
 

@@ -25,6 +25,9 @@ const WORK_MOST_MS: u64 = 6 * WORK_MS;
 /// High bits of the names of resume requests.
 const RESUME: u128 = 1 << 98;
 
+/// High bits of the names of drains.
+const DRAIN: u128 = 1 << 101;
+
 /// The name of the input that tells a new life of open work.
 pub(crate) fn resume_request(session: SessionId, life: u32) -> RequestId {
     let name = u128::from_be_bytes(session.0) << 32 | u128::from(life);
@@ -47,6 +50,17 @@ impl World<'_> {
             self.queue.put(at, 0, Event::Refusing(what));
             self.queue
                 .put(at + ms, 0, Event::Refusing(Refusing::Nothing));
+        }
+        for _ in 0..self.swarm.drains {
+            let at = self.choices.pick(WORK_MS, "drain at");
+            let budget = self.drain_budget();
+            self.queue.put(at, 0, Event::Drain(budget));
+            // The second signal, which can only shorten it.
+            if self.choices.chance(1, 3, "second signal") {
+                let later = self.choices.pick(60_000, "second signal after");
+                let budget = self.drain_budget();
+                self.queue.put(at + later, 0, Event::Drain(budget));
+            }
         }
         for _ in 0..self.swarm.freezes {
             let at = self.choices.pick(WORK_MS, "freeze at");
@@ -88,6 +102,7 @@ impl World<'_> {
         match *fault {
             Event::Refusing(what) => self.refusing = what,
             Event::Start => self.start(),
+            Event::Drain(budget_ms) => self.drain(budget_ms),
             Event::Freeze(ms) => {
                 self.note(What::Freeze(ms));
                 self.now += ms;
@@ -105,7 +120,35 @@ impl World<'_> {
         }
     }
 
+    fn drain_budget(&mut self) -> Option<u64> {
+        match self.choices.pick(3, "drain budget") {
+            0 => None,
+            1 => Some(0),
+            _ => Some(self.choices.pick(90_000, "drain budget")),
+        }
+    }
+
+    /// The process is told to end. A drain of a dead process is none.
+    fn drain(&mut self, budget_ms: Option<u64>) {
+        let request = RequestId::from_u128(DRAIN | u128::from(self.now));
+        self.feed(Input::Drain { request, budget_ms });
+    }
+
+    /// The drain is over: the store does what it was told, then the process ends.
+    pub(super) fn close(&mut self) {
+        while !self.store.queue.is_empty() && self.violations.is_empty() {
+            self.batch = self.store.queue.len();
+            self.apply();
+        }
+        self.kills_left += 1; // a stop in order is no kill
+        self.end_life(false);
+    }
+
     pub(super) fn die(&mut self) {
+        self.end_life(self.swarm.power);
+    }
+
+    fn end_life(&mut self, power: bool) {
         if !self.up {
             return;
         }
@@ -113,7 +156,7 @@ impl World<'_> {
         self.wake = None;
         self.kill_in = None;
         self.kills_left = self.kills_left.saturating_sub(1);
-        self.store.crash(self.swarm.power);
+        self.store.crash(power);
         self.provider.crash();
         self.checks.died();
         self.marks.died();

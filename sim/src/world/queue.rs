@@ -36,6 +36,8 @@ pub(crate) enum Event {
     Fact { call: usize, version: u32 },
     /// The store begins to refuse, or stops.
     Refusing(Refusing),
+    /// The process is told to end in order, within so many milliseconds.
+    Drain(Option<u64>),
     /// The process is started again.
     Start,
     /// The loop stands still for so many milliseconds.

@@ -122,6 +122,8 @@ pub(crate) struct Swarm {
     pub(crate) power: bool,
     /// Longest time until it is started again.
     pub(crate) down_ms: u64,
+    /// How often the process is told to end in order.
+    pub(crate) drains: u64,
     /// How often the loop stands still.
     pub(crate) freezes: u64,
     /// Longest such time.
@@ -199,6 +201,7 @@ impl Swarm {
             kills: one_of(choices, &[0, 0, 1, 2, 4], "kills"),
             power: choices.chance(1, 2, "power"),
             down_ms: one_of(choices, &[200, 5_000, 60_000], "down"),
+            drains: one_of(choices, &[0, 0, 1, 2], "drains"),
             freezes: one_of(choices, &[0, 0, 1, 3], "freezes"),
             freeze_ms: one_of(choices, &[900, 5_000, 120_000], "freeze"),
             wall_jumps: one_of(choices, &[0, 0, 2], "wall jumps"),
@@ -258,6 +261,7 @@ impl Swarm {
             ("kills", self.kills),
             ("power loss", u64::from(self.power)),
             ("down ms", self.down_ms),
+            ("drains", self.drains),
             ("freezes", self.freezes),
             ("freeze ms", self.freeze_ms),
             ("wall jumps", self.wall_jumps),
