@@ -110,6 +110,8 @@ impl Core {
             .into_iter()
             .filter(|&target| self.abort_run(target))
             .collect();
+        // Only now: nothing starts in the place of what the same abort stops.
+        self.advance(session);
         if waiting.is_empty() {
             let answer = Answer::Aborted { runs: Vec::new() };
             return self.out(Output::Respond { request, answer });
@@ -161,10 +163,8 @@ impl Core {
                 ..
             } => self.finish(id, cancelled(false)),
             State::Waiting | State::WaitingGlobal => {
-                let session = run.session;
                 self.detach(id);
                 self.finish(id, cancelled(false));
-                self.advance(session);
             }
             State::Attempting { .. } => self.stop(id, cancelled(true)),
             State::Stopping { outcome, .. } => return is_cancelled(outcome),

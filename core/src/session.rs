@@ -34,6 +34,9 @@ pub(crate) enum Phase {
         parked: VecDeque<Input>,
         /// The store holds work of this session: the load must succeed in the end.
         must: bool,
+        /// That was said while the order was under way: a report that denies the lease may be
+        /// older than the word.
+        again: bool,
     },
     /// The lease is ours.
     Owned {
@@ -97,9 +100,18 @@ impl Core {
         match self.sessions.get_mut(&session) {
             None => self.load(session, request, None, true),
             Some(Session {
-                phase: Phase::Loading { must, .. },
+                phase:
+                    Phase::Loading {
+                        must,
+                        again,
+                        ordered,
+                        ..
+                    },
                 ..
-            }) => *must = true,
+            }) => {
+                *must = true;
+                *again = *ordered;
+            }
             Some(_) => {}
         }
     }
@@ -118,6 +130,7 @@ impl Core {
             tries: 0,
             parked: first.into_iter().collect(),
             must,
+            again: false,
         };
         self.sessions.insert(session, Session::new(phase));
         self.order_load(session);
@@ -200,6 +213,7 @@ impl Core {
             tries,
             parked,
             must,
+            again,
         } = phase
         else {
             return;
@@ -209,6 +223,10 @@ impl Core {
             return;
         }
         *ordered = false;
+        if report == LoadReport::NotOwner && core::mem::take(again) {
+            *tries = tries.saturating_add(1);
+            return self.order_load(id);
+        }
         let waiting = core::mem::take(parked);
         match report {
             LoadReport::Loaded {
@@ -320,9 +338,11 @@ impl Core {
             tries: 0,
             parked: VecDeque::new(),
             must: true,
+            again: false,
         };
         self.sessions.insert(id, Session::new(phase));
         self.arm_in(Timer::LoadRetry(id), self.config.store_retry_ms);
+        self.advance(id);
     }
 
     /// Drops a run that is not ours any more.
@@ -333,6 +353,7 @@ impl Core {
         if let State::Attempting { call } | State::Stopping { call, .. } = run.state {
             self.out(Output::CancelModel { ticket: call });
         }
+        self.waits.is_known(id);
         self.drop_run(id, Rejection::NotOwner);
     }
 }

@@ -66,6 +66,15 @@ impl Waits {
         Some(wait)
     }
 
+    /// The store holds this run, whatever it said before: it was accepted meanwhile.
+    pub(crate) fn is_known(&mut self, run: RunId) {
+        for request in self.of_run(run) {
+            if let Some(wait) = self.by_request.get_mut(&request) {
+                wait.known = Known::Sure(true);
+            }
+        }
+    }
+
     fn of_run(&self, run: RunId) -> alloc::vec::Vec<RequestId> {
         self.by_run
             .get(&run)

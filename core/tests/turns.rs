@@ -323,3 +323,24 @@ fn a_lost_lease_drops_the_run_and_asks_again() {
     });
     assert_eq!(b.core.armed().count(), 0);
 }
+
+/// P23, L13: a lease that comes back while its session is being asked for is not overlooked
+/// because an older report denies it.
+#[test]
+fn a_lease_that_comes_back_during_a_load_is_asked_for_again() {
+    let mut b = Bench::new(Config::default());
+    let out = b.submit(1, 10);
+    let first = load_ticket(&out);
+    let request = b.request();
+    b.hand(Input::Resume {
+        request,
+        session: session(1),
+    });
+    let out = b.hand(Input::Loaded {
+        ticket: first,
+        report: LoadReport::NotOwner,
+    });
+    assert!(answers(&out).is_empty());
+    let out = b.load(&out);
+    assert_eq!(accept(&out).1.run, run(10));
+}

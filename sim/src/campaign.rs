@@ -16,7 +16,6 @@ use crate::coverage::Operations;
 use crate::marks::{Mark, Marks};
 use crate::run::{Options, Report, run_seed};
 use crate::violation::{Kind, Violation};
-use crate::world::swarm::LEASES_ARE_TAKEN;
 
 /// Seeds that a thread takes at once.
 const BLOCK: u64 = 8;
@@ -144,8 +143,7 @@ impl Summary {
     /// What was never reached. A campaign of few seeds misses a lot and proves little by it.
     #[must_use]
     pub fn missing(&self) -> Missing {
-        let lost: &[(Stage, Stage)] = if LEASES_ARE_TAKEN { LOST } else { &[] };
-        let steps = TRANSITIONS.iter().chain(lost).copied();
+        let steps = TRANSITIONS.iter().chain(LOST).copied();
         Missing {
             marks: self.marks.missing(),
             transitions: steps

@@ -10,7 +10,7 @@ use tidegate_core::{
 };
 
 /// Names of the inputs and reports, in the order of [`input_at`].
-const INPUTS: [&str; 33] = [
+const INPUTS: [&str; 34] = [
     "submit",
     "wait",
     "abort",
@@ -44,10 +44,11 @@ const INPUTS: [&str; 33] = [
     "model: text",
     "model: finished",
     "model: ended",
+    "drain",
 ];
 
 /// Names of the outputs, answers and events, in the order of [`output_at`].
-const OUTPUTS: [&str; 23] = [
+const OUTPUTS: [&str; 25] = [
     "load",
     "accept",
     "claim",
@@ -71,14 +72,8 @@ const OUTPUTS: [&str; 23] = [
     "forget",
     "sleep",
     "sleep for ever",
-];
-
-/// Operations that only a lease in other hands, or a fault of the core, brings about.
-const LEASES: [&str; 4] = [
-    "loaded: not owner",
-    "accepted: not owner",
-    "claimed: not owner",
-    "settled: not owner",
+    "answer: wait draining",
+    "drained",
 ];
 
 /// How the ends of model calls are told apart.
@@ -120,7 +115,7 @@ impl Operations {
         inputs
             .chain(outputs)
             .chain(ends.into_iter().zip(self.ends))
-            .filter(|&(name, count)| count == 0 && !is_off(name))
+            .filter(|&(_, count)| count == 0)
             .map(|(name, _)| name)
             .collect()
     }
@@ -175,10 +170,6 @@ impl Operations {
     }
 }
 
-fn is_off(name: &str) -> bool {
-    !crate::world::swarm::LEASES_ARE_TAKEN && LEASES.contains(&name)
-}
-
 const fn input_at(input: &Input) -> usize {
     match input {
         Input::Submit(_) => 0,
@@ -226,6 +217,7 @@ const fn input_at(input: &Input) -> usize {
             ModelFact::Finished => 31,
             ModelFact::Ended(_) => 32,
         },
+        Input::Drain { .. } => 33,
     }
 }
 
@@ -247,6 +239,7 @@ const fn output_at(output: &Output) -> Option<usize> {
             Answer::Wait { result, .. } => match result {
                 WaitResult::Ended { .. } => 11,
                 WaitResult::TimedOut { .. } => 12,
+                WaitResult::Draining => 23,
             },
             Answer::Aborted { .. } => 13,
             Answer::Rejected(_) => 14,
@@ -261,6 +254,7 @@ const fn output_at(output: &Output) -> Option<usize> {
         Output::Forget { .. } => 20,
         Output::Sleep { until: Some(_), .. } => 21,
         Output::Sleep { until: None, .. } => 22,
+        Output::Drained => 24,
         Output::Halt(_) => return None,
     })
 }

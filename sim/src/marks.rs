@@ -11,7 +11,6 @@ use tidegate_core::{
 
 use crate::adapter::Trick;
 use crate::world::store::{RowKind, Wrote};
-use crate::world::swarm::LEASES_ARE_TAKEN;
 
 macro_rules! marks {
     ($($(#[$doc:meta])* $mark:ident = $name:literal,)*) => {
@@ -134,9 +133,6 @@ marks! {
     Saved = "streamed text was saved",
 }
 
-/// Marks that only a lease in other hands reaches.
-const LEASE_MARKS: [Mark; 2] = [Mark::NotOwner, Mark::LeaseLost];
-
 /// How often each mark was reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marks([u64; Mark::ALL.len()]);
@@ -161,7 +157,6 @@ impl Marks {
             .iter()
             .copied()
             .filter(|&mark| self.count(mark) == 0)
-            .filter(|mark| LEASES_ARE_TAKEN || !LEASE_MARKS.contains(mark))
             .collect()
     }
 

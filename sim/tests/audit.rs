@@ -66,7 +66,7 @@ const TABLE: &[(Fault, &[Code])] = &[
     (Fault::AbortLies, &[Code::AbortUntrue]),
     (Fault::AbortForgotten, &[Code::AbortLate, Code::Unanswered]),
     (Fault::AbortUndone, &[Code::AbortUndone]),
-    (Fault::FinishUnseen, &[Code::TailLong]),
+    (Fault::FinishUnseen, &[Code::TailLong, Code::LimitEarly]),
     (Fault::SaveShort, &[Code::SaveShort]),
     (Fault::DeadlineStale, &[Code::DeadlineOrphan]),
     (Fault::AttemptReset, &[Code::AttemptBack]),

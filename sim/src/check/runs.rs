@@ -16,6 +16,8 @@ use crate::violation::Code;
 #[derive(Debug, Default)]
 struct Told {
     seq: u64,
+    /// Whether an attempt began in this life.
+    started: bool,
     text_to: u64,
     stopped: bool,
     /// How its model call ended by itself.
@@ -51,6 +53,7 @@ impl Runs {
         told.seq = seq;
         match event {
             Event::Start { .. } => {
+                told.started = true;
                 if told.stopped {
                     at.run(Code::AfterStop, run);
                 }
@@ -84,9 +87,10 @@ impl Runs {
                     Reply::Empty => 0,
                     Reply::Text { bytes } => bytes,
                 };
-                // The receipt of a superseded run holds what was saved, which may be less.
+                // The receipt of a superseded run holds what was saved, which may be less; or
+                // what an earlier life saved and showed.
                 let all = match terminal.outcome {
-                    Outcome::Superseded => kept <= told.text_to,
+                    Outcome::Superseded => kept <= told.text_to || !told.started,
                     _ => kept == told.text_to,
                 };
                 if !all {

@@ -46,6 +46,8 @@ struct Replay<'a> {
     life: u32,
     up: bool,
     dies: Option<usize>,
+    /// The drain is over: the process is about to end.
+    closing: bool,
     trick: Option<Trick>,
     last_fed: u64,
     system: System,
@@ -98,6 +100,7 @@ pub(crate) fn replay<'a>(
         life: 0,
         up: true,
         dies: None,
+        closing: false,
         trick: None,
         last_fed: u64::MAX,
         system: System::new(frame.config.clone(), fault),
@@ -115,6 +118,7 @@ pub(crate) fn replay<'a>(
         }
         replay.entry(entry);
     }
+    replay.close();
     if replay.found.is_empty() {
         replay.calm();
     }
@@ -126,6 +130,9 @@ pub(crate) fn replay<'a>(
 
 impl Replay<'_> {
     fn entry(&mut self, entry: &Entry) {
+        if !matches!(entry.what, What::Commit(..)) {
+            self.close();
+        }
         self.pass(entry.at);
         if !self.has_cause(&entry.what) {
             self.tick_now();
@@ -364,18 +371,37 @@ impl Replay<'_> {
             Output::Sleep { until, .. } => self.wake = until.map(|at| at.0),
             Output::Halt(halt) => moment!(self).report(Code::Halt, halt.entity),
             order if OrderName::of(order).is_some() => self.store.queue.push_back(order.clone()),
+            Output::Drained => self.closing = true,
             _ => {}
         }
     }
 
+    /// After a drain the process ends by itself, when the store has done what it was told.
+    fn close(&mut self) {
+        if !std::mem::take(&mut self.closing) {
+            return;
+        }
+        while let Some(last) = self.store.queue.back().and_then(OrderName::of) {
+            if !self.found.is_empty() || !self.commit(last, None) {
+                break;
+            }
+        }
+        self.end_life(false);
+    }
+
     fn die(&mut self) {
+        self.end_life(self.frame.power);
+    }
+
+    fn end_life(&mut self, power: bool) {
+        self.closing = false;
         self.up = false;
         self.wake = None;
         self.trick = None;
         self.calls.clear();
         self.reports.clear();
         self.told.clear();
-        self.store.crash(self.frame.power);
+        self.store.crash(power);
         self.checks.died();
     }
 
@@ -442,6 +468,7 @@ impl Replay<'_> {
 
     /// One calm step; false if nothing moves.
     fn calm_step(&mut self) -> bool {
+        self.close();
         if !self.up {
             self.start();
             return true;

@@ -149,11 +149,6 @@ pub(crate) struct Swarm {
     pub(crate) own_budget: u64,
 }
 
-/// Whether other processes take leases. Off while the core, when it loses a lease, does not
-/// hand the slots that this frees to the runs that wait for one (L8): every seed with a lease
-/// would be red.
-pub(crate) const LEASES_ARE_TAKEN: bool = false;
-
 /// Reports of one session keep their order, a millisecond apart.
 const REPORTS_AHEAD_MS: u64 = 300;
 
@@ -216,10 +211,7 @@ impl Swarm {
             config,
         };
         choices.end();
-        Self {
-            leases: if LEASES_ARE_TAKEN { swarm.leases } else { 0 },
-            ..swarm
-        }
+        swarm
     }
 
     /// What an order to the store takes at most, with its report, while the store works: the
