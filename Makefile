@@ -10,6 +10,9 @@ TIDEGATE := $(TARGET_DIR)/release/tidegate
 # The fixed block of seeds of the gate. Discovery draws others: make sim SEEDS=A..B.
 GATE_SEEDS := 0..2000
 SEEDS ?= 0..2000
+# The campaign's seeds begin at the commit, so that each night draws others and any repeats.
+CAMPAIGN_FROM = $(shell printf '%d' 0x$$(git rev-parse --short=8 HEAD))
+CAMPAIGN_SEEDS ?= $(CAMPAIGN_FROM)..$(shell expr $(CAMPAIGN_FROM) + 50000)
 
 # All that the core may stand on: serde and its derive. Nothing else can bring IO or a clock in.
 PURE := tidegate-core serde serde_core serde_derive proc-macro2 quote syn unicode-ident
@@ -39,8 +42,9 @@ pure:
 	    | cut -d' ' -f1 | sort -u | { grep -vxF "$$(printf '%s\n' $(PURE))" || true; }); \
 	if [ -n "$$extra" ]; then echo "tidegate-core must not depend on:" $$extra >&2; exit 1; fi
 
-test: check build ## the gate: checks, a fixed block of seeds, every test
+test: check build ## the gate: checks, a fixed block of seeds, every scenario, every test
 	$(TIDEGATE) sim run --seeds $(GATE_SEEDS)
+	$(TIDEGATE) scenario run --crash-at-every-step
 	cargo test --workspace --doc --locked --quiet
 	@export TIDEGATE_BIN="$$(realpath $(TIDEGATE))"; \
 	if cargo nextest --version >/dev/null 2>&1; then \
@@ -51,6 +55,17 @@ test: check build ## the gate: checks, a fixed block of seeds, every test
 
 sim: build ## simulate seeds: make sim SEEDS=0..100000
 	$(TIDEGATE) sim run --seeds $(SEEDS)
+
+campaign: build ## the night's work: many seeds, every order and crash, 50 kills, planted faults
+	$(TIDEGATE) sim run --seeds $(CAMPAIGN_SEEDS)
+	$(TIDEGATE) sim audit
+	$(TIDEGATE) scenario run --orders --crash-at-every-step
+	sim/planted/run.sh
+	TIDEGATE_BIN="$$(realpath $(TIDEGATE))" cargo test --locked -p tidegate-tests --test kill -- --include-ignored
+
+docs: ## make the book in target/book
+	test -x $(TARGET_DIR)/tools/bin/mdbook || cargo install mdbook --locked --root $(TARGET_DIR)/tools
+	$(TARGET_DIR)/tools/bin/mdbook build docs
 
 bench: ## measure the program: one table of figures, with their limits
 	cargo build --profile dist --locked -p tidegate
