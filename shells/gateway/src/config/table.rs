@@ -342,8 +342,15 @@ pub const KEYS: &[Key] = &[
         callers_cap,
         1..=4_096,
         "requests",
-        "Requests that may wait for the final answer of one run. Beyond: told that it is in \
-         flight, without a final answer."
+        "Requests that may wait for the final answer of one run. Beyond: refused."
+    ),
+    limit!(
+        "drainBudgetMs",
+        drain_budget_ms,
+        0..=86_400_000,
+        "ms",
+        "How long a stop waits for the runs at work; what is still open then goes on after the \
+         next start."
     ),
     limit!(
         "replyCapBytes",
