@@ -128,12 +128,12 @@ fn refusing() -> Vec<Failing> {
         (
             refusal(401, "no such key"),
             "the model provider refused the credentials (HTTP 401): ",
-            "no such key. No key was sent: set TIDEGATE_PROVIDER_KEY.",
+            "no such key. No key was sent: set TIDEGATE_PROVIDER_KEY where the gateway is started.",
         ),
         (
             refusal(403, "not for you"),
             "the model provider refused the credentials (HTTP 403): ",
-            "not for you. No key was sent: set TIDEGATE_PROVIDER_KEY.",
+            "not for you. No key was sent: set TIDEGATE_PROVIDER_KEY where the gateway is started.",
         ),
         (
             refusal(404, "The model `m` does not exist"),

@@ -216,9 +216,9 @@ impl Run {
         Exit::Failed
     }
 
-    /// What a broken connection means for the run.
+    /// What a broken connection, or a gateway that stops, means for the run.
     fn explain(&self, problem: Problem) -> Problem {
-        if problem.origin != Origin::Transport {
+        if problem.origin != Origin::Transport && !self.accepted {
             return problem.about(self.run_id.clone());
         }
         let fate = if self.accepted {
@@ -227,7 +227,7 @@ impl Run {
             "Whether the message was accepted is not known."
         };
         let again = format!(
-            "{fate}\n  Send the same message again with --idempotency-key {} for its answer; it never runs twice.",
+            "{fate}\n  Send the same message again with --idempotency-key {} for its answer; it is answered once.",
             self.run_id
         );
         problem.about(self.run_id.clone()).remedy(again)

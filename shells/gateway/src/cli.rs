@@ -255,8 +255,8 @@ pub struct AgentArgs {
     /// own limit.
     #[arg(long, value_name = "S")]
     pub timeout: Option<u64>,
-    /// The name of this run. Sending the same message under the same name again never runs
-    /// it twice: the answer is that of the first time. Default: a new name.
+    /// The name of this run. Sending the same message under the same name again gives
+    /// the answer of the first time. Default: a new name.
     #[arg(long, value_name = "K", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub idempotency_key: Option<String>,
     #[command(flatten)]

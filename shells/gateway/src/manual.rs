@@ -88,10 +88,10 @@ pub const GATEWAY_EXAMPLES: &str = "  tidegate gateway run
 
 /// `tidegate gateway run`.
 pub const RUN: &str = "\
-Run the gateway in the foreground until SIGTERM or Ctrl-C. Either stops it in order: clients are \
-told, what the store was given is finished, and accepted messages that have no answer yet are \
-kept for the next start. A second signal ends the process at once, with exit code 1; nothing \
-that was accepted is lost then either.
+Run the gateway in the foreground until SIGTERM or Ctrl-C. Either stops it in order: nothing new \
+begins, runs at work may end within the drain's budget (tidegate.limits.drainBudgetMs, 300 s), and \
+accepted messages that have no answer yet run after the next start. A second signal ends the \
+waiting, a third the process, with exit code 1; nothing that was accepted is lost then either.
 
 The state directory is made at the first start, readable by you alone, with the token that \
 clients must show. One gateway at a time owns a state directory.

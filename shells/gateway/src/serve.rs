@@ -75,7 +75,7 @@ fn run(args: &RunArgs, rooms: Rooms) -> Result<Exit, Problem> {
             Problem::configuration(format!("the operating system refuses: {error}"))
         })?;
     let ended = runtime.block_on(serve(args, rooms));
-    // In order, all is done by now; at a second signal, nothing more is waited for.
+    // In order, all is done by now; at a third signal, nothing more is waited for.
     runtime.shutdown_background();
     ended
 }
@@ -86,6 +86,7 @@ async fn serve(args: &RunArgs, rooms: Rooms) -> Result<Exit, Problem> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let key = rooms.store.fingerprint_key();
     let config = rooms.model.config(&rooms.settings);
+    let budget_ms = config.drain_budget_ms;
     let models = Arc::clone(&rooms.model.models);
     let (driver, client) = Driver::new(config, rooms.store, models, Arc::clone(&clock), key);
     let server = Server::new(
@@ -109,7 +110,7 @@ async fn serve(args: &RunArgs, rooms: Rooms) -> Result<Exit, Problem> {
     out::line(&banner.text());
     tokio::select! {
         biased;
-        ended = until_the_end(server, port, client, driver, &signals) => ended,
+        ended = until_the_end(server, port, client, driver, &signals, budget_ms) => ended,
         () = signals.nth(3) => {
             out::err("tidegate: stopped at once by a third signal; accepted messages are kept.");
             Ok(Exit::Failed)
@@ -125,13 +126,14 @@ async fn until_the_end(
     client: Client,
     mut driver: JoinHandle<Result<(), DriverError>>,
     signals: &Signals,
+    budget_ms: u64,
 ) -> Result<Exit, Problem> {
     let mut ended = None;
     let shutdown = async {
         tokio::select! {
             biased;
             result = &mut driver => ended = Some(result),
-            () = drained(&client, signals) => {}
+            () = drained(&client, signals, budget_ms) => {}
         }
     };
     server.serve(port, shutdown).await;
@@ -156,11 +158,12 @@ async fn until_the_end(
 
 /// Returns when a signal has come and nothing is at work any more; a second signal ends the
 /// waiting.
-async fn drained(client: &Client, signals: &Signals) {
+async fn drained(client: &Client, signals: &Signals, budget_ms: u64) {
     signals.nth(1).await;
-    out::err(
-        "tidegate: stopping; what is at work may end, what waits runs after the next start. A second signal ends the waiting.",
-    );
+    out::err(&format!(
+        "tidegate: stopping; what is at work may end within {} s, what waits runs after the next start. A second signal ends the waiting.",
+        budget_ms / 1_000
+    ));
     tokio::select! {
         biased;
         () = client.drain(None) => {}

@@ -158,7 +158,7 @@ impl Provider {
             (Marker::NotAStream, _) => Some(CHECK_URL),
             (Marker::Auth, _) | (Marker::None, 401 | 403) => Some(match self.key {
                 Some(_) => "Check TIDEGATE_PROVIDER_KEY.",
-                None => "No key was sent: set TIDEGATE_PROVIDER_KEY.",
+                None => "No key was sent: set TIDEGATE_PROVIDER_KEY where the gateway is started.",
             }),
             (Marker::ModelNotFound, _) => Some("Check --model."),
             (Marker::None, 404) => Some("Check --model and --provider-url."),

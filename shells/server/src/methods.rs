@@ -174,11 +174,12 @@ impl Call {
                 Ok(Reply::Final { finished, .. }) => {
                     return self.respond(project::agent_final(&self.id, &finished));
                 }
+                // An accepted message is not refused: its end is told after the restart.
+                Ok(Reply::Rejected(Rejection::Draining)) if acknowledged => {
+                    return self.answer(Err(stopped(true)));
+                }
                 Ok(Reply::Rejected(rejection)) => return self.answer(Err(rejected(rejection))),
                 Ok(_) => return self.answer(Err(confused())),
-                // The driver lives and will say no more: the run has as many listeners for its
-                // final as it may have.
-                Err(Stopped) if acknowledged && self.shared.client.status().await.is_ok() => return,
                 Err(Stopped) => return self.answer(Err(stopped(acknowledged))),
             }
             acknowledged = true;
@@ -328,7 +329,7 @@ fn rejected(rejection: Rejection) -> WireError {
         ),
         Rejection::Draining => (
             WireError::try_later(
-                "the gateway is about to stop and takes nothing new; an accepted message is kept and runs after the restart",
+                "the gateway is about to stop and takes nothing new; send it again after the restart",
                 RETRY_AFTER_MS,
             ),
             "gateway-restarting",
