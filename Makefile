@@ -44,6 +44,7 @@ pure:
 
 test: check build ## the gate: checks, a fixed block of seeds, every scenario, every test
 	$(TIDEGATE) sim run --seeds $(GATE_SEEDS)
+	$(TIDEGATE) sim audit
 	$(TIDEGATE) scenario run --crash-at-every-step
 	cargo test --workspace --doc --locked --quiet
 	@export TIDEGATE_BIN="$$(realpath $(TIDEGATE))"; \
