@@ -17,6 +17,7 @@ use crate::input::{Input, LoadReport, OpenRun, Submit};
 use crate::machine::Core;
 use crate::output::{Answer, Output, Rejection};
 use crate::run::{Run, State, Stream, full_budget, store_backoff};
+use crate::time::Time;
 use crate::timers::Timer;
 
 /// Whether the session is ours.
@@ -333,7 +334,7 @@ impl Core {
             self.abandon(run);
         }
         let phase = Phase::Loading {
-            name: fold(name.0),
+            name: fold(name.0).at(self.now.time),
             ordered: false,
             tries: 0,
             parked: VecDeque::new(),
@@ -364,6 +365,13 @@ const fn load_ticket(session: SessionId, name: Attempt, ordinal: u16) -> Ticket 
         order: OrderKind::Load,
         attempt: name,
         ordinal,
+    }
+}
+
+impl Attempt {
+    /// This name, told from the same one at another time.
+    const fn at(self, time: Time) -> Self {
+        Self(self.0 ^ (time.0 as u32).rotate_left(16))
     }
 }
 

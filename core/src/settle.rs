@@ -190,6 +190,8 @@ impl Core {
         self.disarm_attempt(id);
         self.flush_text(id);
         if lacks_text {
+            // It waits for the store's word and for no lane.
+            self.detach(id);
             self.timers.disarm(Timer::StoreRetry(id));
             self.order_end_lookup(id, 0, terminal);
         } else {

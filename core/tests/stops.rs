@@ -417,6 +417,49 @@ fn a_superseded_run_of_an_earlier_life_is_told_with_its_text() {
     assert_eq!(out, [laid], "a report told twice lays its texts twice");
 }
 
+/// P01, L8: a run that waited in its lane when another process ended it leaves the lane while
+/// the store is asked for its text.
+#[test]
+fn a_waiting_run_that_was_superseded_elsewhere_leaves_its_lane() {
+    let mut b = Bench::new(Config::default());
+    let request = b.request();
+    let out = b.hand(Input::Resume {
+        request,
+        session: session(1),
+    });
+    let open = |r, attempt| OpenRun {
+        run: run(r),
+        body: Fingerprint::from_u128(1),
+        budget: None,
+        left_ms: None,
+        accepted_at: Wall(5),
+        attempt: Attempt(attempt),
+    };
+    let claiming = b.load_with(&out, vec![open(10, 0), open(11, 1)]);
+    let receipt = Terminal {
+        run: run(11),
+        session: session(1),
+        outcome: Outcome::Superseded,
+        accepted_at: Wall(5),
+        started_at: None,
+        ended_at: Wall(9),
+        attempt: Attempt(1),
+        reply: Reply::Text { bytes: 4 },
+        detail: false,
+    };
+    let out = b.claim_over(&claiming, Some(receipt));
+    let ticket = lookup_ticket(&out);
+    assert_eq!(
+        b.core.session_runs(session(1)).collect::<Vec<_>>(),
+        [run(10)]
+    );
+    let out = b.hand(Input::LookedUp {
+        ticket,
+        report: LookupReport::Ended(receipt),
+    });
+    assert_eq!(ends(&out), [receipt]);
+}
+
 /// Law 10: the fence's refusal may come before the claim's report; the end is then asked for.
 #[test]
 fn a_fenced_run_tells_the_end_that_the_store_recorded() {
