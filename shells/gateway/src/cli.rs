@@ -520,7 +520,7 @@ mod tests {
     /// A campaign without end would be a trap; a recording has its own fault.
     #[test]
     fn the_simulator_is_told_when_to_stop_and_one_thing_to_replay() {
-        let recording = "tg1-00";
+        let recording = "tg2-00";
         for wrong in [
             vec!["run"],
             vec!["replay"],
