@@ -344,3 +344,35 @@ fn a_lease_that_comes_back_during_a_load_is_asked_for_again() {
     let out = b.load(&out);
     assert_eq!(accept(&out).1.run, run(10));
 }
+
+/// Law 4: each load of a session has a name of its own, so that a report of the one before is
+/// not taken for it.
+#[test]
+fn a_session_that_is_lost_twice_is_asked_for_under_two_names() {
+    let mut b = Bench::new(Config::default());
+    let call = b.start(1, 10);
+    let out = b.complete(call);
+    let (ticket, _) = settle(&out);
+    b.hand(Input::Settled {
+        ticket,
+        report: SettleReport::NotOwner,
+    });
+    let out = b.pass(1_000);
+    let first = load_ticket(&out);
+    let open = OpenRun {
+        run: run(10),
+        body: Fingerprint::from_u128(1),
+        budget: None,
+        left_ms: None,
+        accepted_at: Wall(5),
+        attempt: Attempt(1),
+    };
+    let out = b.load_with(&out, vec![open]);
+    let ticket = claim_ticket(&out);
+    b.hand(Input::Claimed {
+        ticket,
+        report: ClaimReport::NotOwner,
+    });
+    let second = load_ticket(&b.pass(1_000));
+    assert_ne!(first, second);
+}
