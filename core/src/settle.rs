@@ -235,7 +235,8 @@ impl Core {
                 request,
                 answer: Answer::Rejected(why),
             });
-            if self.accepting.remove(&request).is_some() {
+            if self.accepting.get(&request) == Some(&id) {
+                self.accepting.remove(&request);
                 self.out(Output::Release {
                     owner: ContentOwner::Request(request),
                 });

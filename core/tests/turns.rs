@@ -376,3 +376,21 @@ fn a_session_that_is_lost_twice_is_asked_for_under_two_names() {
     let second = load_ticket(&b.pass(1_000));
     assert_ne!(first, second);
 }
+
+/// Decisions: request ids are used once; a caller's id that comes again for another run does
+/// not lose that run's order.
+#[test]
+fn a_reused_request_id_loses_no_order() {
+    let mut b = Bench::new(Config::default());
+    let out = b.submit(1, 10);
+    let first = b.load(&out);
+    let reused = b.request();
+    b.submit_as(reused, 1, 10, 1, None);
+    b.submit_as(reused, 1, 11, 1, None);
+    let (ticket, _) = accept(&first);
+    b.hand(Input::Accepted {
+        ticket,
+        report: AcceptReport::Refused(StoreError::Busy),
+    });
+    assert_eq!(b.core.live_runs(), 1);
+}
