@@ -10,12 +10,12 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{RequestId, RunId, SessionId};
-use crate::input::Input;
+use crate::input::{Input, Scope};
 use crate::machine::Core;
 use crate::outcome::{Outcome, StopReason};
 use crate::output::{Answer, Output, Rejection};
 use crate::run::{Pending, State};
-use crate::session::{Phase, Session};
+use crate::session::Phase;
 
 /// An abort that was not answered yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ impl Aborts {
 impl Core {
     /// Stops what it can; the answer follows when the ends are durable. Nothing to stop is
     /// no error.
-    pub(crate) fn abort(&mut self, request: RequestId, session: SessionId, run: Option<RunId>) {
+    pub(crate) fn abort(&mut self, request: RequestId, session: SessionId, scope: Scope) {
         if self.aborts.by_request.contains_key(&request) {
             self.counts.reused_requests += 1;
             return;
@@ -72,43 +72,29 @@ impl Core {
             let answer = Answer::Rejected(Rejection::Busy);
             return self.out(Output::Respond { request, answer });
         }
-        if let Some(Session {
-            phase: Phase::Loading { .. },
-            ..
-        }) = self.sessions.get(&session)
-        {
-            return self.park(
+        let waits = self.sessions.get(&session).is_some_and(|session| {
+            session.hold.is_some() || matches!(session.phase, Phase::Loading { .. })
+        });
+        if waits {
+            let input = Input::Abort {
+                request,
                 session,
-                Input::Abort {
-                    request,
-                    session,
-                    run,
-                },
-            );
+                scope,
+            };
+            return self.park(session, input);
         }
-        let targets: Vec<RunId> = match run {
-            Some(run) => match self.runs.get(&run) {
-                Some(held) if held.session != session => {
-                    let answer = Answer::Rejected(Rejection::WrongSession);
-                    return self.out(Output::Respond { request, answer });
-                }
-                _ => Vec::from([run]),
-            },
-            // The queue first, so that nothing starts in the place of what was stopped.
-            None => {
-                let mut all: Vec<RunId> = self
-                    .sessions
-                    .get(&session)
-                    .into_iter()
-                    .flat_map(Session::runs)
-                    .collect();
-                all.reverse();
-                all
-            }
-        };
-        let waiting: BTreeSet<RunId> = targets
+        if let Scope::Run(run) = scope
+            && self
+                .runs
+                .get(&run)
+                .is_some_and(|run| run.session != session)
+        {
+            return self.reject(request, Rejection::WrongSession);
+        }
+        let waiting: BTreeSet<RunId> = self
+            .targets(session, scope)
             .into_iter()
-            .filter(|&target| self.abort_run(target))
+            .filter(|&target| self.stop_run(target, StopReason::Rpc))
             .collect();
         // Only now: nothing starts in the place of what the same abort stops.
         self.advance(session);
@@ -121,6 +107,24 @@ impl Core {
             runs: Vec::new(),
         };
         self.aborts.by_request.insert(request, abort);
+    }
+
+    /// The runs that an abort is about. The queue first, so that nothing starts in the place of
+    /// what was stopped; what is taken along after its turn.
+    fn targets(&self, session: SessionId, scope: Scope) -> Vec<RunId> {
+        if let Scope::Run(run) = scope {
+            return Vec::from([run]);
+        }
+        let Some(session) = self.sessions.get(&session) else {
+            return Vec::new();
+        };
+        let mut targets: Vec<RunId> = session.waiting.iter().rev().copied().collect();
+        if scope == Scope::All {
+            targets.extend(session.active);
+            let active = session.active.and_then(|active| self.runs.get(&active));
+            targets.extend(active.into_iter().flat_map(|run| run.along.iter().copied()));
+        }
+        targets
     }
 
     /// A run is not held any more: answers the aborts that waited for it.
@@ -139,10 +143,11 @@ impl Core {
             .collect()
     }
 
-    /// Whether the run will end as cancelled, because of this abort or an earlier one.
-    fn abort_run(&mut self, id: RunId) -> bool {
+    /// Stops a run wherever it is. Whether it will end as cancelled, by this or by an earlier
+    /// stop.
+    pub(crate) fn stop_run(&mut self, id: RunId, by: StopReason) -> bool {
         let cancelled = |provider_started| Outcome::Cancelled {
-            by: StopReason::Rpc,
+            by,
             provider_started,
         };
         let Some(run) = self.runs.get_mut(&id) else {
@@ -155,8 +160,16 @@ impl Core {
                 ..
             } => {
                 let stop = *run.stop.get_or_insert(cancelled(false));
-                self.shorten_lane_limit(id);
+                self.shorten_lane_limit(id, self.config.lane_grace_ms);
                 return is_cancelled(stop);
+            }
+            // Bound to a turn, it ends with it; not yet bound, it may still be given back.
+            State::Along { turn, bound } => {
+                if !bound {
+                    run.stop.get_or_insert(cancelled(false));
+                    return true;
+                }
+                return self.is_being_cancelled(turn);
             }
             State::Claiming {
                 pending: Pending::Refused,
@@ -172,6 +185,20 @@ impl Core {
             State::Superseded { .. } => return false,
         }
         true
+    }
+}
+
+impl Core {
+    fn is_being_cancelled(&self, id: RunId) -> bool {
+        let Some(run) = self.runs.get(&id) else {
+            return false;
+        };
+        let decided = match run.state {
+            State::Stopping { outcome, .. } => Some(outcome),
+            State::Settling { terminal, .. } => Some(terminal.outcome),
+            _ => run.stop,
+        };
+        decided.is_some_and(is_cancelled)
     }
 }
 

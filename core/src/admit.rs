@@ -3,14 +3,17 @@
 //! Owns the way from [`Submit`] to the report of the conditional insert. Nothing is promised
 //! before that report (law 5, P42).
 
+use alloc::boxed::Box;
 use alloc::vec;
+use alloc::vec::Vec;
 
 use crate::drain::Gate;
-use crate::ids::{Attempt, ContentOwner, OrderKind, RunId, Subject, Ticket};
+use crate::ids::{Attempt, ContentOwner, OrderKind, RunId, SessionId, Subject, Ticket};
 use crate::input::{AcceptReport, Input, Submit};
 use crate::machine::Core;
 use crate::outcome::Terminal;
 use crate::output::{Accept, Answer, ClaimOrder, Output, Rejection};
+use crate::queue::Place;
 use crate::run::{Run, State, Stream, full_budget};
 use crate::session::{Phase, Session};
 
@@ -26,6 +29,7 @@ impl Core {
         match self.sessions.get(&submit.session) {
             Some(Session {
                 phase: Phase::Owned { .. },
+                hold: None,
                 ..
             }) => self.admit(submit),
             Some(_) => self.park(submit.session, Input::Submit(submit)),
@@ -81,18 +85,20 @@ impl Core {
             self.counts.reused_requests += 1;
             return;
         }
-        let Some(session) = self.sessions.get_mut(&submit.session) else {
+        let Some(session) = self.sessions.get(&submit.session) else {
             return;
         };
         let Phase::Owned { epoch, generation } = session.phase else {
             return;
         };
+        let turn = submit.turn.resolved(self.settings(session));
+        let lane = submit.lane.of_run();
         let refusal = if self.runs.len() >= self.config.live_runs_cap as usize {
             Some(Rejection::Busy)
-        } else if session.waiting.len() >= self.config.session_queue_cap as usize {
-            Some(Rejection::QueueFull)
+        } else if lane.cap(&self.config) == 0 {
+            Some(Rejection::LaneClosed)
         } else {
-            None
+            self.line_refusal(session, turn)
         };
         if let Some(why) = refusal {
             self.refuse(&Input::Submit(submit), why);
@@ -100,19 +106,23 @@ impl Core {
         }
         let claims = session.active.is_none()
             && session.waiting.is_empty()
-            && self.lane.is_open(self.config.global_lane_cap);
-        if claims {
-            session.active = Some(submit.run);
-            self.lane.take(submit.run);
+            && self.lanes.is_open(lane, &self.config);
+        let place = if claims {
+            Place::Next
         } else {
-            session.waiting.push_back(submit.run);
-        }
+            self.place_of(session, turn)
+        };
+        let ahead = (
+            u32::from(session.active.is_some()),
+            u32::try_from(session.waiting.len()).unwrap_or(u32::MAX),
+        );
+        self.stand(submit.session, submit.run, lane, claims);
         let left_ms = full_budget(&self.config, submit.budget);
-        let attempt = Attempt(u32::from(claims));
         let at = self.now.wall;
+        let attempt = Attempt(u32::from(claims));
         self.runs.insert(
             submit.run,
-            Run {
+            Box::new(Run {
                 id: submit.run,
                 session: submit.session,
                 generation,
@@ -120,6 +130,17 @@ impl Core {
                 body: submit.body,
                 callers: vec![submit.request],
                 budget: submit.budget,
+                turn,
+                lane,
+                priority: submit.priority,
+                place,
+                steer: match place {
+                    Place::Steering { into } => Some(into),
+                    _ => None,
+                },
+                along: Vec::new(),
+                waits_since: self.now.time,
+                ahead,
                 left_ms,
                 accepted_at: at,
                 started_at: None,
@@ -130,7 +151,7 @@ impl Core {
                 detached: false,
                 stop: None,
                 state: State::Accepting { claims },
-            },
+            }),
         );
         self.accepting.insert(submit.request, submit.run);
         let ticket = Ticket {
@@ -143,6 +164,7 @@ impl Core {
             attempt,
             left_ms,
             at,
+            along: Vec::new(),
         });
         self.out(Output::Accept {
             ticket,
@@ -154,10 +176,27 @@ impl Core {
                 body: submit.body,
                 request: submit.request,
                 budget: submit.budget,
+                turn,
+                lane,
+                priority: submit.priority,
                 at,
                 claim,
             },
         });
+    }
+
+    /// Gives a newcomer its place: both lanes at once, or the end of its session's line.
+    fn stand(&mut self, session: SessionId, run: RunId, lane: crate::LaneName, claims: bool) {
+        if claims {
+            self.lanes.take(lane, run);
+        }
+        if let Some(session) = self.sessions.get_mut(&session) {
+            if claims {
+                session.active = Some(run);
+            } else {
+                session.waiting.push_back(run);
+            }
+        }
     }
 
     /// The report of the conditional insert.
@@ -177,7 +216,7 @@ impl Core {
         let Some(run) = self.runs.get_mut(&id) else {
             return;
         };
-        let (session, at) = (run.session, run.accepted_at);
+        let (session, at, place) = (run.session, run.accepted_at, run.place);
         let claims = run.state == State::Accepting { claims: true };
         match report {
             AcceptReport::Committed { claim } => {
@@ -188,6 +227,7 @@ impl Core {
                             run: id,
                             session,
                             at,
+                            place,
                         }
                     } else {
                         Answer::InFlight { run: id, session }
@@ -223,9 +263,9 @@ impl Core {
             return;
         };
         let session = run.session;
-        if let Some(outcome) = run.stop {
-            self.detach(id);
-            self.finish(id, outcome);
+        match run.stop {
+            Some(outcome) => self.end_waiting(id, outcome),
+            None => self.joined_line(id),
         }
         self.advance(session);
     }

@@ -36,7 +36,10 @@ impl Core {
             fence,
         });
         if let Some(left_ms) = left_ms {
+            // The attempt's own deadline: from now on the lane waits for that and the grace.
             self.arm_in(Timer::Budget(id), left_ms);
+            let limit = self.now.time.plus(left_ms).plus(self.config.lane_grace_ms);
+            self.arm(Timer::LaneLimit(id), limit);
         }
         let first_event_ms = silence(&self.config, budget).first_event_ms;
         self.arm_in(Timer::FirstEvent(id), first_event_ms);
@@ -79,7 +82,11 @@ impl Core {
         let first = !core::mem::replace(&mut run.stream.begun, true);
         if first {
             self.timers.disarm(Timer::FirstEvent(id));
+            self.seen(id);
         }
+        let Some(run) = self.runs.get_mut(&id) else {
+            return;
+        };
         if !(first || progress) {
             return;
         }
@@ -96,6 +103,20 @@ impl Core {
         }
         if let Some(limit) = lane_limit {
             self.arm(Timer::LaneLimit(id), limit);
+        }
+    }
+
+    /// The model answers: it has seen the chat messages that its request contains (B-070).
+    fn seen(&mut self, id: RunId) {
+        let Some(run) = self.runs.get(&id) else {
+            return;
+        };
+        let along = run.along.clone();
+        if run.turn.is_chat() {
+            self.publish(id, Event::Seen);
+        }
+        for other in along {
+            self.publish(other, Event::Seen);
         }
     }
 
@@ -180,13 +201,13 @@ impl Core {
             ended_at,
         };
         self.disarm_attempt(id);
-        self.shorten_lane_limit(id);
+        self.shorten_lane_limit(id, self.config.lane_grace_ms);
         self.out(Output::CancelModel { ticket: call });
     }
 
-    /// From a stop on, the slot is held for the grace at most.
-    pub(crate) fn shorten_lane_limit(&mut self, id: RunId) {
-        let grace = self.now.time.plus(self.config.lane_grace_ms);
+    /// From a stop on, the slot is held for a grace at most.
+    pub(crate) fn shorten_lane_limit(&mut self, id: RunId, grace_ms: u64) {
+        let grace = self.now.time.plus(grace_ms);
         if self
             .timers
             .at(Timer::LaneLimit(id))

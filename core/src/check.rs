@@ -89,7 +89,15 @@ impl Core {
         let Some(session) = self.sessions.get(&run.session) else {
             return Err(halt(HaltCode::RunWithoutSession));
         };
-        let places = u32::from(session.active == Some(run.id))
+        let along = match run.state {
+            State::Along { turn, .. } => self
+                .runs
+                .get(&turn)
+                .is_some_and(|turn| turn.along.contains(&run.id) && turn.session == run.session),
+            _ => false,
+        };
+        let places = u32::from(along)
+            + u32::from(session.active == Some(run.id))
             + u32::from(session.waiting.contains(&run.id))
             + u32::from(session.detached.contains(&run.id));
         if places != 1 || session.detached.contains(&run.id) != run.detached {
@@ -97,11 +105,11 @@ impl Core {
         }
         let slot = match run.state {
             State::Accepting { claims } => claims,
-            State::Waiting | State::WaitingGlobal => false,
+            State::Waiting | State::WaitingGlobal | State::Along { .. } => false,
             _ => !run.detached,
         };
-        if slot != self.lane.holds(run.id)
-            || (run.state == State::WaitingGlobal) != self.lane.awaits(run.id)
+        if slot != self.lanes.holds(run.lane, run.id)
+            || (run.state == State::WaitingGlobal) != self.lanes.awaits(run.lane, run.id)
         {
             return Err(halt(HaltCode::LaneSlots));
         }
@@ -109,7 +117,7 @@ impl Core {
         let moves = match run.state {
             State::Accepting { .. } => self.accepting.values().any(|&id| id == run.id),
             // Bounded by whoever holds the lane that it waits for.
-            State::Waiting | State::WaitingGlobal => true,
+            State::Waiting | State::WaitingGlobal | State::Along { .. } => true,
             State::Claiming { pending, .. }
             | State::Settling { pending, .. }
             | State::Superseded { pending, .. } => pending != Pending::Refused || retry(),
@@ -130,14 +138,15 @@ impl Core {
             code: HaltCode::LaneSlots,
             entity: Subject::Run(run),
         };
-        for run in self.lane.members() {
-            if !self.runs.contains_key(&run)
-                || self.lane.active() > self.config.global_lane_cap as usize
-            {
+        for (lane, run) in self.lanes.members() {
+            if self.runs.get(&run).is_none_or(|run| run.lane != lane) {
                 return Err(halt(run));
             }
         }
-        Ok(())
+        match self.lanes.overfull(&self.config) {
+            Some(run) => Err(halt(run)),
+            None => Ok(()),
+        }
     }
 
     /// I59: every deadline has an owner, every wait a deadline, and the tables agree.

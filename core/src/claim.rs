@@ -14,6 +14,7 @@ use crate::timers::Timer;
 impl Core {
     /// The run holds both lanes: orders its claim.
     pub(crate) fn start_claim(&mut self, id: RunId) {
+        self.take_along(id);
         self.order_claim(id, 0);
         if let Some(run) = self.runs.get(&id) {
             let limit = run.lane_limit(&self.config, self.now.time);
@@ -36,6 +37,7 @@ impl Core {
             attempt: fence.attempt,
             left_ms: run.left_ms,
             at: self.now.wall,
+            along: run.along.clone(),
         };
         let epoch = run.epoch;
         self.out(Output::Claim {
@@ -98,6 +100,10 @@ impl Core {
             return;
         };
         run.attempt = attempt;
+        self.bind_along(id);
+        let Some(run) = self.runs.get_mut(&id) else {
+            return;
+        };
         if self.timers.at(Timer::LaneLimit(id)).is_none() && !run.detached {
             let limit = match run.stop {
                 Some(_) => self.now.time.plus(self.config.lane_grace_ms),

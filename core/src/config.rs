@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::lane::LaneCaps;
 use crate::provider::ProviderClass;
+use crate::queue::QueueSettings;
 
 /// A limit of executed time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -31,6 +33,15 @@ pub struct Config {
     pub agent_budget: Option<Budget>,
     /// Runs at work at once over all sessions (R15; spec 2.1: at least 8, 4 for each core).
     pub global_lane_cap: u32,
+    /// Runs at work at once in the other global lanes (spec 2.1).
+    pub lanes: LaneCaps,
+    /// How sessions queue that set nothing for themselves (spec 3).
+    pub queue: QueueSettings,
+    /// A lane slot is freed this long after its run was interrupted by a later message (spec
+    /// 3.1, row 10).
+    pub interrupt_settle_ms: u64,
+    /// Longer waits for a lane are told when they end; 0 tells none (spec 2.2, B-005).
+    pub lane_warn_ms: u64,
     /// How long a call may stay open without data after the provider said that the model
     /// finished; then it is closed and the run completed (S-08, decisions: finish tail).
     pub finish_tail_ms: u64,
@@ -84,6 +95,10 @@ impl Default for Config {
             },
             agent_budget: None,
             global_lane_cap: 8,
+            lanes: LaneCaps::default(),
+            queue: QueueSettings::default(),
+            interrupt_settle_ms: 15_000,
+            lane_warn_ms: 2_000,
             finish_tail_ms: 60_000,
             lane_grace_ms: 30_000,
             wait_default_ms: 30_000,

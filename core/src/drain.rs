@@ -11,6 +11,7 @@ use crate::ids::{RequestId, RunId};
 use crate::machine::Core;
 use crate::output::{Answer, Output, Rejection, WaitResult};
 use crate::run::State;
+use crate::session::Session;
 use crate::timers::Timer;
 
 /// Whether work is let in.
@@ -54,13 +55,17 @@ impl Core {
     /// Whether the drain waits for this run: it is at work, or its acceptance is being
     /// written.
     fn is_at_work(state: State) -> bool {
-        !matches!(state, State::Waiting | State::WaitingGlobal)
+        !matches!(
+            state,
+            State::Waiting | State::WaitingGlobal | State::Along { .. }
+        )
     }
 
     /// Ends the drain when nothing is at work any more.
     pub(crate) fn settle_drain(&mut self) {
         if let Gate::Draining { .. } = self.gate
             && !self.runs.values().any(|run| Self::is_at_work(run.state))
+            && !self.sessions.values().any(|session| session.hold.is_some())
         {
             self.close();
         }
@@ -86,6 +91,22 @@ impl Core {
                 let answer = Answer::Rejected(Rejection::Draining);
                 self.out(Output::Respond { request, answer });
             }
+        }
+        let held: alloc::vec::Vec<RequestId> = self
+            .sessions
+            .values()
+            .filter_map(|session| session.hold.as_ref().map(|hold| hold.request))
+            .collect();
+        for request in held {
+            self.reject(request, Rejection::Draining);
+        }
+        let parked: alloc::vec::Vec<_> = self
+            .sessions
+            .values_mut()
+            .flat_map(Session::take_parked)
+            .collect();
+        for input in parked {
+            self.refuse(&input, Rejection::Draining);
         }
         for (request, runs) in self.drop_aborts() {
             let answer = Answer::Aborted { runs };

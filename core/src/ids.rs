@@ -12,8 +12,22 @@ use serde::{Deserialize, Serialize};
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub struct $name(pub [u8; 16]);
+
+        // The order of the bytes, as one comparison of numbers: tables of runs and timers
+        // are searched for every piece of text.
+        impl Ord for $name {
+            fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+                u128::from_be_bytes(self.0).cmp(&u128::from_be_bytes(other.0))
+            }
+        }
+
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+                Some(self.cmp(other))
+            }
+        }
 
         impl $name {
             /// An id from a number, for tests, simulations and embedders with ids of their own.
@@ -123,6 +137,10 @@ pub enum OrderKind {
     Settle,
     /// Look a finished run up.
     Lookup,
+    /// Begin the next generation of a session.
+    Reset,
+    /// Keep a session's queue settings.
+    Configure,
 }
 
 /// The name of one order that will report back. The report brings it along; a report whose

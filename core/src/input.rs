@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Budget;
 use crate::ids::{Attempt, Epoch, Fingerprint, Generation, RequestId, RunId, SessionId, Ticket};
+use crate::lane::{LaneName, Priority};
 use crate::outcome::Terminal;
 use crate::provider::ProviderError;
+use crate::queue::{QueueChange, QueueOverride, Turn};
 use crate::time::Wall;
 
 /// A message that asks for a run.
@@ -23,6 +25,23 @@ pub struct Submit {
     pub body: Fingerprint,
     /// The run's own limit, if the request names one.
     pub budget: Option<Budget>,
+    /// How it takes part in its session.
+    pub turn: Turn,
+    /// The global lane that it runs in.
+    pub lane: LaneName,
+    /// Its place among those that wait for that lane.
+    pub priority: Priority,
+}
+
+/// What an abort is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Scope {
+    /// One run.
+    Run(RunId),
+    /// The runs of a session that wait; the one at work goes on.
+    Queued,
+    /// All runs of a session.
+    All,
 }
 
 /// A fact for the core.
@@ -45,8 +64,27 @@ pub enum Input {
         request: RequestId,
         /// The session.
         session: SessionId,
-        /// One run of it; `None` stops all.
-        run: Option<RunId>,
+        /// Which of its runs.
+        scope: Scope,
+    },
+    /// Somebody wants the session to begin anew: its runs end, its next generation begins, and
+    /// what belonged to the old one touches nothing any more (P18, I12).
+    Reset {
+        /// To whom the answer goes.
+        request: RequestId,
+        /// The session.
+        session: SessionId,
+        /// Only if this is its generation.
+        expected: Option<Generation>,
+    },
+    /// Somebody wants to see or change how a session queues (spec 3).
+    Configure {
+        /// To whom the answer goes.
+        request: RequestId,
+        /// The session.
+        session: SessionId,
+        /// What to do.
+        change: QueueChange,
     },
     /// A caller went away. Its waits end; an accepted run goes on (R200).
     Leave {
@@ -87,6 +125,20 @@ pub enum Input {
         ticket: Ticket,
         /// What came of it.
         report: SettleReport,
+    },
+    /// Report of [`Output::Reset`](crate::Output::Reset).
+    WasReset {
+        /// The order's ticket.
+        ticket: Ticket,
+        /// What came of it.
+        report: ResetReport,
+    },
+    /// Report of [`Output::Configure`](crate::Output::Configure).
+    Configured {
+        /// The order's ticket.
+        ticket: Ticket,
+        /// What came of it.
+        report: ConfigureReport,
     },
     /// Report of [`Output::Lookup`](crate::Output::Lookup).
     LookedUp {
@@ -142,6 +194,14 @@ pub struct OpenRun {
     pub accepted_at: Wall,
     /// The last attempt that claimed; 0 if none did.
     pub attempt: Attempt,
+    /// How it takes part in its session, as it was accepted.
+    pub turn: Turn,
+    /// The global lane that it runs in.
+    pub lane: LaneName,
+    /// Its place among those that wait for that lane.
+    pub priority: Priority,
+    /// The run in whose turn it was taken along, if a claim did that.
+    pub along: Option<RunId>,
 }
 
 /// What loading a session gave.
@@ -153,6 +213,8 @@ pub enum LoadReport {
         epoch: Epoch,
         /// The transcript's generation. A session that has no row yet is at 1.
         generation: Generation,
+        /// How it queues, as it was set for this session.
+        queue: QueueOverride,
         /// Accepted runs without an end, in the order of their acceptance.
         open: Vec<OpenRun>,
     },
@@ -212,6 +274,33 @@ pub enum SettleReport {
     Committed,
     /// The fence did not hold; nothing was written (I22).
     Fenced,
+    /// The session belongs to another process.
+    NotOwner,
+    /// The store could not do it.
+    Refused(StoreError),
+}
+
+/// What a reset gave.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ResetReport {
+    /// The next generation is durable. The runs that were open have ended with these receipts.
+    Committed {
+        /// The new generation.
+        generation: Generation,
+        /// The ends that the transaction recorded, in the order of the runs' acceptance.
+        ended: Vec<Terminal>,
+    },
+    /// The session belongs to another process.
+    NotOwner,
+    /// The store could not do it.
+    Refused(StoreError),
+}
+
+/// What keeping a session's queue settings gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ConfigureReport {
+    /// They are durable.
+    Committed,
     /// The session belongs to another process.
     NotOwner,
     /// The store could not do it.

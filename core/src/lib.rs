@@ -31,6 +31,9 @@
 //!     run: RunId::from_u128(3),
 //!     body: Fingerprint::from_u128(4),
 //!     budget: None,
+//!     turn: Turn::Agent,
+//!     lane: LaneName::Main,
+//!     priority: Priority::Foreground,
 //! };
 //! let orders: Vec<Output> = core.handle(now, Input::Submit(submit)).collect();
 //! // The session is cold: it is loaded first, and nothing was promised yet.
@@ -40,10 +43,11 @@
 //! # Where to read on
 //!
 //! [`Input`] and [`Output`] are the whole surface. Behind it, one file for each subject:
-//! `admit` (a message becomes a durable run), `session` (cold, loading, owned, lost), `lane`
-//! (who works at once), `claim` (who may write), `attempt` (the model call and its limits),
-//! `pace` (when text is shown and saved), `settle` (the one door of all ends), `wait`,
-//! `abort`, `timers`, `check` (what must always hold).
+//! `admit` (a message becomes a durable run), `session` (cold, loading, owned, lost), `line`
+//! (who waits behind the run at work: the queue modes), `lane` (who works at once), `claim`
+//! (who may write), `attempt` (the model call and its limits), `pace` (when text is shown and
+//! saved), `settle` (the one door of all ends), `algebra` (which of two ends stands), `reset`
+//! (the next generation), `wait`, `abort`, `drain`, `timers`, `check` (what must always hold).
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -65,6 +69,7 @@ extern crate std;
 
 mod abort;
 mod admit;
+mod algebra;
 mod attempt;
 mod check;
 mod claim;
@@ -76,11 +81,14 @@ mod ids;
 mod input;
 mod lane;
 mod limits;
+mod line;
 mod machine;
 mod outcome;
 mod output;
 mod pace;
 mod provider;
+mod queue;
+mod reset;
 mod run;
 mod session;
 mod settle;
@@ -88,6 +96,11 @@ mod time;
 mod timers;
 mod wait;
 
+pub use algebra::{
+    AbortSource, AttemptEnd, AttemptKind, AttemptPhase, AttemptTimeout, EndPhase, Ended,
+    EventStatus, Liveness, Observation, Reason, RunClass, Status, StopWord, TerminalReceipt,
+    TerminalReply, TimeoutPhase, TimeoutSource, Verdict,
+};
 pub use config::{Budget, Config, DEFAULT_BUDGET_MS, ProviderConfig};
 pub use digest::Digest;
 pub use halt::{Halt, HaltCode};
@@ -96,12 +109,16 @@ pub use ids::{
     RequestId, RunId, SessionId, Subject, Ticket,
 };
 pub use input::{
-    AcceptReport, Claim, ClaimReport, Input, LoadReport, LookupReport, ModelEnd, ModelFact,
-    OpenRun, SettleReport, StoreError, Submit,
+    AcceptReport, Claim, ClaimReport, ConfigureReport, Input, LoadReport, LookupReport, ModelEnd,
+    ModelFact, OpenRun, ResetReport, Scope, SettleReport, StoreError, Submit,
 };
+pub use lane::{LaneCaps, LaneName, Priority};
 pub use machine::{Core, Counts, Drain, SNAPSHOT_SCHEMA, Snapshot, WrongSchema};
 pub use outcome::{Failure, Limit, Outcome, Reply, StopReason, Terminal};
 pub use output::{Accept, Answer, ClaimOrder, Event, Output, Rejection, WaitResult};
 pub use provider::{ErrorClass, Marker, ProviderClass, ProviderError};
+pub use queue::{
+    DropPolicy, Place, QueueChange, QueueMode, QueueOverride, QueueSettings, Speaker, Turn,
+};
 pub use time::{Now, Time, Wall};
 pub use timers::{Armed, Timer};

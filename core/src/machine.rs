@@ -2,6 +2,7 @@
 //!
 //! Owns the state and the dispatch. It decides nothing about runs; each subject has a file.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use core::hash::{Hash, Hasher};
 
@@ -14,7 +15,7 @@ use crate::drain::Gate;
 use crate::halt::{Halt, HaltCode};
 use crate::ids::{RequestId, RunId, SessionId, Subject};
 use crate::input::Input;
-use crate::lane::Lane;
+use crate::lane::Lanes;
 use crate::outcome::Limit;
 use crate::output::Output;
 use crate::run::Run;
@@ -52,10 +53,11 @@ pub struct Core {
     /// The wake that the last drain promised.
     promised: Option<Time>,
     pub(crate) sessions: BTreeMap<SessionId, Session>,
-    pub(crate) runs: BTreeMap<RunId, Run>,
+    /// Boxed: a table's nodes are half empty, and a run is large.
+    pub(crate) runs: BTreeMap<RunId, Box<Run>>,
     /// Accept orders under way, by the request in their ticket.
     pub(crate) accepting: BTreeMap<RequestId, RunId>,
-    pub(crate) lane: Lane,
+    pub(crate) lanes: Lanes,
     pub(crate) waits: Waits,
     pub(crate) aborts: Aborts,
     pub(crate) gate: Gate,
@@ -76,7 +78,7 @@ impl Core {
             sessions: BTreeMap::new(),
             runs: BTreeMap::new(),
             accepting: BTreeMap::new(),
-            lane: Lane::default(),
+            lanes: Lanes::default(),
             waits: Waits::default(),
             aborts: Aborts::default(),
             gate: Gate::Open,
@@ -114,14 +116,26 @@ impl Core {
             Input::Abort {
                 request,
                 session,
-                run,
-            } => self.abort(request, session, run),
+                scope,
+            } => self.abort(request, session, scope),
+            Input::Reset {
+                request,
+                session,
+                expected,
+            } => self.reset(request, session, expected),
+            Input::Configure {
+                request,
+                session,
+                change,
+            } => self.configure(request, session, change),
             Input::Leave { request } => self.leave(request),
             Input::Resume { request, session } => self.resume(request, session),
             Input::Loaded { ticket, report } => self.loaded(ticket, report),
             Input::Accepted { ticket, report } => self.accepted(ticket, report),
             Input::Claimed { ticket, report } => self.claimed(ticket, report),
             Input::Settled { ticket, report } => self.settled(ticket, report),
+            Input::WasReset { ticket, report } => self.was_reset(ticket, report),
+            Input::Configured { ticket, report } => self.configured(ticket, report),
             Input::LookedUp { ticket, report } => self.looked_up(ticket, report),
             Input::Model { ticket, fact } => self.model(ticket, fact),
             Input::Drain { request, budget_ms } => self.drain(request, budget_ms),
@@ -170,6 +184,7 @@ impl Core {
                 Timer::LaneLimit(run) => self.lane_limit_reached(run),
                 Timer::StoreRetry(run) => self.retry_store(run),
                 Timer::LoadRetry(session) => self.retry_load(session),
+                Timer::Debounce(session) => self.advance(session),
                 Timer::TextPace(run) => self.text_pace_due(run),
                 Timer::SavePace(run) => self.save_pace_due(run),
                 Timer::Wait(request) => self.wait_expired(request),
@@ -224,7 +239,7 @@ impl Core {
     /// Runs that hold a slot of the global lane.
     #[must_use]
     pub fn active_runs(&self) -> usize {
-        self.lane.active()
+        self.lanes.active()
     }
 
     /// Whether new work is refused because the process is about to end.
@@ -239,12 +254,14 @@ impl Core {
         self.waits.len()
     }
 
-    /// The runs of a session at work and waiting, in their order. Empty for one that is not held.
+    /// The runs of a session at work, taken along and waiting, in their order. Empty for one
+    /// that is not held.
     pub fn session_runs(&self, session: SessionId) -> impl Iterator<Item = RunId> + '_ {
-        self.sessions
-            .get(&session)
-            .into_iter()
-            .flat_map(Session::runs)
+        let runs = self.sessions.get(&session).into_iter();
+        runs.flat_map(Session::runs).flat_map(|run| {
+            let along = self.runs.get(&run).into_iter().flat_map(|run| &run.along);
+            core::iter::once(run).chain(along.copied())
+        })
     }
 
     /// What is armed, for whom, since when: soonest first.
@@ -285,7 +302,7 @@ impl Core {
 }
 
 /// The schema of [`Snapshot`]. Raised with every change of the state's shape.
-pub const SNAPSHOT_SCHEMA: u32 = 1;
+pub const SNAPSHOT_SCHEMA: u32 = 2;
 
 /// The whole state of a [`Core`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

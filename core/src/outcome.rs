@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{Attempt, RunId, SessionId};
 use crate::provider::ErrorClass;
+use crate::queue::DropPolicy;
 use crate::time::Wall;
 
 /// Which limit ended a run.
@@ -24,6 +25,10 @@ pub enum Limit {
 pub enum StopReason {
     /// An abort request of a client.
     Rpc,
+    /// A later message that interrupts (R47).
+    Interrupt,
+    /// The session began anew (P18).
+    Reset,
 }
 
 /// What went wrong in a failed run.
@@ -65,6 +70,11 @@ pub enum Outcome {
     },
     /// A newer writer took the session (R54).
     Superseded,
+    /// It gave way in its session's full queue; its text is kept (spec 3.3).
+    Dropped {
+        /// By which rule.
+        by: DropPolicy,
+    },
 }
 
 /// What a run leaves behind to be read.
@@ -101,4 +111,23 @@ pub struct Terminal {
     pub reply: Reply,
     /// Whether the provider's own words about the failure were kept.
     pub detail: bool,
+    /// The run whose turn took this message along; its reply answers this one too.
+    pub turn: Option<RunId>,
+}
+
+impl Terminal {
+    /// The end of a message that was taken along in this run's turn: the same outcome, the same
+    /// reply. Core and store both tell it from here, so that they tell the same (law 10).
+    #[must_use]
+    pub fn along(&self, run: RunId, accepted_at: Wall) -> Self {
+        let started_at = self.started_at.map(|at| at.max(accepted_at));
+        Self {
+            run,
+            accepted_at,
+            started_at,
+            ended_at: self.ended_at.max(started_at.unwrap_or(accepted_at)),
+            turn: Some(self.run),
+            ..*self
+        }
+    }
 }

@@ -10,7 +10,9 @@ use crate::ids::{
     Attempt, ContentOwner, Epoch, Fence, Fingerprint, Generation, Handle, RequestId, RunId,
     SessionId, Subject, Ticket,
 };
+use crate::lane::{LaneName, Priority};
 use crate::outcome::{Outcome, Terminal};
+use crate::queue::{Place, QueueOverride, QueueSettings, Turn};
 use crate::time::{Time, Wall};
 use crate::timers::Timer;
 
@@ -32,6 +34,12 @@ pub struct Accept {
     pub request: RequestId,
     /// The run's own limit.
     pub budget: Option<Budget>,
+    /// How it takes part in its session; a chat message names its resolved mode.
+    pub turn: Turn,
+    /// The global lane that it runs in.
+    pub lane: LaneName,
+    /// Its place among those that wait for that lane.
+    pub priority: Priority,
     /// When it was accepted.
     pub at: Wall,
     /// The claim to make in the same transaction, if the run starts at once.
@@ -41,8 +49,9 @@ pub struct Accept {
 /// The durable statement "this attempt writes from now on" (R51). The transaction also
 /// binds the run's message to the transcript, once (I26), turns what an earlier attempt
 /// left of its reply into a row marked interrupted, and records a previous writer that had
-/// not ended as superseded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// not ended as superseded. Messages that were dropped from the queue since the last claim
+/// reach the transcript now, marked, before all others.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ClaimOrder {
     /// The attempt that claims.
     pub attempt: Attempt,
@@ -50,6 +59,9 @@ pub struct ClaimOrder {
     pub left_ms: Option<u64>,
     /// Wall time of the claim.
     pub at: Wall,
+    /// Messages that are taken along: bound to the transcript behind the run's own, once, in
+    /// this order. They end with the run, in the same transaction ([`Terminal::along`]).
+    pub along: Vec<RunId>,
 }
 
 /// An order to the shell, or the next deadline.
@@ -102,6 +114,36 @@ pub enum Output {
         epoch: Epoch,
         /// The end.
         terminal: Terminal,
+    },
+    /// Begin the session's next generation: record every open run of it as cancelled by the
+    /// reset, keep what had arrived of their replies in the old generation, and free the
+    /// writer. Reported by [`Input::WasReset`](crate::Input::WasReset).
+    Reset {
+        /// Comes back with the report.
+        ticket: Ticket,
+        /// The session.
+        session: SessionId,
+        /// The generation that ends.
+        generation: Generation,
+        /// The lease under which it is written.
+        epoch: Epoch,
+        /// Wall time of the reset.
+        at: Wall,
+    },
+    /// Keep how a session queues. Reported by [`Input::Configured`](crate::Input::Configured).
+    Configure {
+        /// Comes back with the report.
+        ticket: Ticket,
+        /// The session.
+        session: SessionId,
+        /// Its generation.
+        generation: Generation,
+        /// The lease under which it is written.
+        epoch: Epoch,
+        /// What the session sets for itself.
+        queue: QueueOverride,
+        /// Wall time of the change.
+        at: Wall,
     },
     /// Look up how a run ended. Reported by [`Input::LookedUp`](crate::Input::LookedUp).
     Lookup {
@@ -178,6 +220,8 @@ pub enum Answer {
         session: SessionId,
         /// When it was accepted.
         at: Wall,
+        /// Where it stands.
+        place: Place,
     },
     /// The run was accepted earlier and has not ended. A final answer to the same request
     /// follows if this process runs it.
@@ -209,6 +253,22 @@ pub enum Answer {
         /// The runs.
         runs: Vec<RunId>,
     },
+    /// The session begins anew; this is durable.
+    Reset {
+        /// Its new generation.
+        generation: Generation,
+        /// The runs that the reset ended.
+        runs: Vec<RunId>,
+    },
+    /// How the session queues.
+    Queue {
+        /// What holds for it.
+        settings: QueueSettings,
+        /// What it sets for itself.
+        own: QueueOverride,
+        /// Its messages that wait now.
+        waiting: u32,
+    },
     /// The request was refused. Nothing was accepted.
     Rejected(Rejection),
 }
@@ -223,12 +283,17 @@ pub enum WaitResult {
         /// Where its text lies until the drain releases it.
         content: ContentOwner,
     },
+    /// The run is a chat message that waits in its queue (R148).
+    Pending,
     /// The process ends; the next one can be asked (R147).
     Draining,
     /// The wait's own deadline passed. Says nothing about the run (R146).
     TimedOut {
         /// Whether such a run exists; `None` if the store could not tell in time.
         known: Option<bool>,
+        /// How the run will end, where that is decided and its rows are not durable yet. Not
+        /// terminal: only durable rows are (law 5; spec 1.6).
+        decided: Option<Outcome>,
     },
 }
 
@@ -247,6 +312,12 @@ pub enum Rejection {
     NotOwner,
     /// The run belongs to another session.
     WrongSession,
+    /// The session is at another generation than the request expects.
+    SessionChanged,
+    /// The lane that it asks for is closed by configuration.
+    LaneClosed,
+    /// A heartbeat is not queued: the session is busy (spec 3.1).
+    SessionBusy,
     /// The process is about to end. Not a failure: try again after the restart (P22). For a
     /// run that was accepted, the end will be told then.
     Draining,
@@ -262,6 +333,22 @@ pub enum Event {
         /// When.
         at: Wall,
     },
+    /// The message waited for its lanes longer than is normal; told when it goes on (B-005).
+    Waited {
+        /// How long, in milliseconds.
+        ms: u64,
+        /// How many were at work in the lane that it waited for, when it came.
+        active_ahead: u32,
+        /// How many waited there before it, when it came.
+        queued_ahead: u32,
+    },
+    /// The message was bound to the turn of another run: that run's answer answers it too (P26).
+    Bound {
+        /// That run.
+        turn: RunId,
+    },
+    /// The model has answered a request that contains the message (B-070).
+    Seen,
     /// The assistant's text grew.
     Text {
         /// The text.

@@ -12,7 +12,9 @@ use crate::ids::{
     Attempt, ContentOwner, Epoch, Fence, Fingerprint, Generation, RequestId, RunId, SessionId,
     Ticket,
 };
+use crate::lane::{LaneName, Priority};
 use crate::outcome::{Outcome, Terminal};
+use crate::queue::{Place, Turn};
 use crate::time::{Time, Wall};
 
 /// An order to the store that is under way, or waits to be given again.
@@ -52,6 +54,13 @@ pub(crate) enum State {
     },
     /// It waits behind other runs of its session.
     Waiting,
+    /// It is taken along in another run's turn, and ends with it.
+    Along {
+        /// That run.
+        turn: RunId,
+        /// Whether the claim that binds it is durable. Before, it may be given back.
+        bound: bool,
+    },
     /// It holds its session's lane and waits for a global slot.
     WaitingGlobal,
     /// It holds both and its claim is being committed.
@@ -107,6 +116,21 @@ pub(crate) struct Run {
     pub(crate) callers: Vec<RequestId>,
     /// The run's own limit, if the request named one.
     pub(crate) budget: Option<Budget>,
+    /// How it takes part in its session; a chat message has its mode resolved.
+    pub(crate) turn: Turn,
+    /// The global lane that it runs in.
+    pub(crate) lane: LaneName,
+    pub(crate) priority: Priority,
+    /// Where it stood when it was accepted.
+    pub(crate) place: Place,
+    /// The run that it is to steer into.
+    pub(crate) steer: Option<RunId>,
+    /// The messages that it takes along in its turn, in their order.
+    pub(crate) along: Vec<RunId>,
+    /// Since when it waits for the lane that it stands before.
+    pub(crate) waits_since: Time,
+    /// Who was at work and who waited in that lane when it came.
+    pub(crate) ahead: (u32, u32),
     /// Budget time left at the next claim; `None` is unlimited.
     pub(crate) left_ms: Option<u64>,
     pub(crate) accepted_at: Wall,

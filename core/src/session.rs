@@ -4,6 +4,7 @@
 //! input for it orders a load; further ones wait, bounded, until the report. Owns the
 //! session's lane: one active run, the others in the order of their admission (R2, R14).
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
@@ -16,6 +17,8 @@ use crate::ids::{
 use crate::input::{Input, LoadReport, OpenRun, Submit};
 use crate::machine::Core;
 use crate::output::{Answer, Output, Rejection};
+use crate::queue::{Place, QueueOverride};
+use crate::reset::Hold;
 use crate::run::{Run, State, Stream, full_budget, store_backoff};
 use crate::time::Time;
 use crate::timers::Timer;
@@ -58,6 +61,14 @@ pub(crate) struct Session {
     pub(crate) waiting: VecDeque<RunId>,
     /// Runs that hold no lane and have not ended yet.
     pub(crate) detached: BTreeSet<RunId>,
+    /// What the session sets for itself; the store's word.
+    pub(crate) queue: QueueOverride,
+    /// A reset or a change of settings under way: all else waits for it.
+    pub(crate) hold: Option<Hold>,
+    /// When the last message joined the line.
+    pub(crate) last_joined: Time,
+    /// However closely messages follow each other, the line goes on then.
+    pub(crate) quiet_limit: Option<Time>,
 }
 
 impl Session {
@@ -67,11 +78,23 @@ impl Session {
             active: None,
             waiting: VecDeque::new(),
             detached: BTreeSet::new(),
+            queue: QueueOverride {
+                mode: None,
+                debounce_ms: None,
+                cap: None,
+                drop: None,
+            },
+            hold: None,
+            last_joined: Time(0),
+            quiet_limit: None,
         }
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.active.is_none() && self.waiting.is_empty() && self.detached.is_empty()
+        self.active.is_none()
+            && self.waiting.is_empty()
+            && self.detached.is_empty()
+            && self.hold.is_none()
     }
 
     /// Takes a run out, wherever it stands.
@@ -80,6 +103,15 @@ impl Session {
             self.active = None;
         } else if !self.detached.remove(&run) {
             self.waiting.retain(|&r| r != run);
+        }
+    }
+
+    /// Takes out the inputs that wait for a load or a hold.
+    pub(crate) fn take_parked(&mut self) -> VecDeque<Input> {
+        match (&mut self.phase, &mut self.hold) {
+            (Phase::Loading { parked, .. }, _) => core::mem::take(parked),
+            (_, Some(hold)) => core::mem::take(&mut hold.parked),
+            _ => VecDeque::new(),
         }
     }
 
@@ -158,13 +190,20 @@ impl Core {
         }
     }
 
-    /// Lets an input wait for the load, or refuses it when too many wait.
+    /// Lets an input wait for the load or the hold, or refuses it when too many wait.
     pub(crate) fn park(&mut self, session: SessionId, input: Input) {
         let cap = self.config.load_queue_cap as usize;
-        if let Some(Session {
-            phase: Phase::Loading { parked, .. },
-            ..
-        }) = self.sessions.get_mut(&session)
+        let parked = match self.sessions.get_mut(&session) {
+            Some(Session {
+                phase: Phase::Loading { parked, .. },
+                ..
+            }) => Some(parked),
+            Some(Session {
+                hold: Some(hold), ..
+            }) => Some(&mut hold.parked),
+            _ => None,
+        };
+        if let Some(parked) = parked
             && parked.len() < cap
         {
             return parked.push_back(input);
@@ -184,7 +223,9 @@ impl Core {
                     owner: ContentOwner::Request(*request),
                 });
             }
-            Input::Abort { request, .. } => {
+            Input::Abort { request, .. }
+            | Input::Reset { request, .. }
+            | Input::Configure { request, .. } => {
                 self.out(Output::Respond {
                     request: *request,
                     answer: Answer::Rejected(why),
@@ -233,24 +274,25 @@ impl Core {
             LoadReport::Loaded {
                 epoch,
                 generation,
+                queue,
                 open,
             } => {
                 *phase = Phase::Owned { epoch, generation };
-                for run in open {
-                    self.reopen(id, epoch, generation, &run);
+                if let Some(session) = self.sessions.get_mut(&id) {
+                    session.queue = queue;
                 }
-                for input in waiting {
-                    match input {
-                        Input::Submit(submit) => self.submit(submit),
-                        Input::Abort {
-                            request,
-                            session,
-                            run,
-                        } => self.abort(request, session, run),
-                        _ => {}
-                    }
+                // What an earlier life had at work goes on first: a message that was accepted
+                // before it may be open still, if its end was decided and never written.
+                let (begun, new): (Vec<_>, Vec<_>) =
+                    open.iter().partition(|run| run.attempt > Attempt(0));
+                for run in begun.into_iter().chain(new) {
+                    self.reopen(id, epoch, generation, run);
                 }
-                self.advance(id);
+                for run in &open {
+                    self.reopen_along(id, run);
+                }
+                self.count_ahead(id);
+                self.take_up(id, waiting);
             }
             LoadReport::NotOwner => {
                 self.drop_loading(id, waiting, Rejection::NotOwner);
@@ -300,6 +342,14 @@ impl Core {
             body: open.body,
             callers: Vec::new(),
             budget: open.budget,
+            turn: open.turn,
+            lane: open.lane,
+            priority: open.priority,
+            place: Place::Next,
+            steer: None,
+            along: Vec::new(),
+            waits_since: self.now.time,
+            ahead: (0, 0),
             left_ms,
             accepted_at: open.accepted_at,
             started_at: None,
@@ -311,28 +361,72 @@ impl Core {
             stop: None,
             state: State::Waiting,
         };
-        self.runs.insert(open.run, run);
+        self.runs.insert(open.run, Box::new(run));
         if let Some(session) = self.sessions.get_mut(&id) {
             session.waiting.push_back(open.run);
+        }
+    }
+
+    /// A message that an earlier claim took along belongs to that turn, which goes on.
+    fn reopen_along(&mut self, id: SessionId, open: &OpenRun) {
+        let Some(turn) = open.along else { return };
+        let holds = |run: &RunId| {
+            self.runs
+                .get(run)
+                .is_some_and(|run| run.session == id && run.state == State::Waiting)
+        };
+        if turn == open.run || !holds(&turn) || !holds(&open.run) {
+            return;
+        }
+        if let Some(head) = self.runs.get_mut(&turn) {
+            head.along.push(open.run);
+        }
+        if let Some(run) = self.runs.get_mut(&open.run) {
+            run.state = State::Along { turn, bound: true };
+        }
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.waiting.retain(|&run| run != open.run);
+        }
+    }
+
+    /// Notes who stands before each that waits, for the notice of a long wait (B-005).
+    fn count_ahead(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.get(&id) else {
+            return;
+        };
+        for (before, run) in (0..).zip(&session.waiting) {
+            if let Some(run) = self.runs.get_mut(run) {
+                run.ahead = (0, before);
+            }
         }
     }
 
     /// The lease is gone: another process owns the session. What runs here is dropped without
     /// an end, since the end is not ours to tell; then the session is asked for again.
     pub(crate) fn lose(&mut self, id: SessionId) {
-        let Some(session) = self.sessions.get(&id) else {
+        let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
-        let lost: Vec<RunId> = session
-            .runs()
-            .chain(session.detached.iter().copied())
-            .collect();
+        let hold = session.hold.take();
+        let mut lost = Vec::new();
+        for run in session.runs().chain(session.detached.iter().copied()) {
+            lost.push(run);
+            let along = self.runs.get(&run).into_iter().flat_map(|run| &run.along);
+            lost.extend(along.copied());
+        }
+        if let Some(hold) = hold {
+            self.reject(hold.request, Rejection::NotOwner);
+            for input in &hold.parked {
+                self.refuse(input, Rejection::NotOwner);
+            }
+        }
         let Some(name) = lost.first().copied() else {
-            return;
+            return self.advance(id);
         };
         for run in lost {
             self.abandon(run);
         }
+        self.timers.disarm(Timer::Debounce(id));
         let phase = Phase::Loading {
             name: fold(name.0).at(self.now.time),
             ordered: false,
@@ -376,7 +470,7 @@ impl Attempt {
 }
 
 /// A short name from a long one, to tell an order from an earlier one of the same subject.
-fn fold(id: [u8; 16]) -> Attempt {
+pub(crate) fn fold(id: [u8; 16]) -> Attempt {
     let (words, _) = id.as_chunks::<4>();
     Attempt(words.iter().fold(0, |fold: u32, word| {
         fold.rotate_left(5) ^ u32::from_be_bytes(*word)

@@ -17,6 +17,7 @@ use crate::timers::Timer;
 impl Core {
     /// Decides the end of an accepted run and orders its terminal rows.
     pub(crate) fn finish(&mut self, id: RunId, outcome: Outcome) {
+        self.give_back_along(id);
         self.disarm_attempt(id);
         self.timers.disarm(Timer::StoreRetry(id));
         self.flush_text(id);
@@ -51,7 +52,22 @@ impl Core {
                 bytes => Reply::Text { bytes },
             },
             detail: run.stream.detail,
+            turn: None,
         })
+    }
+
+    /// The outcome of a run that is decided and not durable.
+    pub(crate) fn decided(&self, id: RunId) -> Option<Outcome> {
+        let state = self.runs.get(&id)?.state;
+        let state = match state {
+            State::Along { turn, bound: true } => self.runs.get(&turn)?.state,
+            state => state,
+        };
+        match state {
+            State::Stopping { outcome, .. } => Some(outcome),
+            State::Settling { terminal, .. } => Some(terminal.outcome),
+            _ => None,
+        }
     }
 
     pub(crate) fn order_settle(&mut self, id: RunId, tries: u16, terminal: Terminal) {
@@ -116,6 +132,7 @@ impl Core {
     /// The fence stopped the run: another writer recorded its end. Asks the store which, so
     /// that all places tell the same (law 10).
     pub(crate) fn look_up_end(&mut self, id: RunId, outcome: Outcome) {
+        self.give_back_along(id);
         if let Some(terminal) = self.terminal(id, outcome, self.now.wall) {
             self.disarm_attempt(id);
             self.order_end_lookup(id, 0, terminal);
@@ -201,13 +218,35 @@ impl Core {
 
     /// The end is durable: all duties of an end, in the order in which they may be seen.
     fn conclude(&mut self, id: RunId, terminal: Terminal) {
+        self.give_back_along(id);
         let Some(run) = self.runs.get_mut(&id) else {
             return;
         };
         let (session, content, has_content) = (run.session, run.content(), run.has_content);
-        let callers = core::mem::take(&mut run.callers);
+        let along = core::mem::take(&mut run.along);
+        self.tell_end(id, terminal, content);
+        for other in along {
+            if let Some(run) = self.runs.get(&other) {
+                let terminal = terminal.along(other, run.accepted_at);
+                self.tell_end(other, terminal, content);
+                self.forget_run(other);
+            }
+        }
+        if has_content {
+            self.out(Output::Release { owner: content });
+        }
+        self.forget_run(id);
+        self.advance(session);
+    }
+
+    /// Tells everybody who listens that a run has ended.
+    fn tell_end(&mut self, id: RunId, terminal: Terminal, content: ContentOwner) {
         self.publish(id, Event::End { terminal, content });
-        for request in callers {
+        let callers = self
+            .runs
+            .get_mut(&id)
+            .map(|run| core::mem::take(&mut run.callers));
+        for request in callers.into_iter().flatten() {
             let answer = Answer::Final {
                 terminal,
                 content,
@@ -217,11 +256,6 @@ impl Core {
         }
         self.wake_waits(id, terminal, content);
         self.abort_ended(id, is_cancelled(terminal.outcome));
-        if has_content {
-            self.out(Output::Release { owner: content });
-        }
-        self.forget_run(id);
-        self.advance(session);
     }
 
     /// Drops a run without an end of its own: its acceptance failed, or the session is lost.
@@ -253,14 +287,36 @@ impl Core {
         self.disarm_attempt(id);
         self.timers.disarm(Timer::LaneLimit(id));
         self.timers.disarm(Timer::StoreRetry(id));
-        self.lane.remove(id);
         if let Some(run) = self.runs.remove(&id) {
+            self.lanes.remove(run.lane, id);
+            self.forget_accepting(&run);
             if let Some(session) = self.sessions.get_mut(&run.session) {
                 session.remove(id);
             }
             self.abort_ended(id, false);
             self.out(Output::Forget {
                 subject: Subject::Run(id),
+            });
+        }
+    }
+}
+
+impl Core {
+    /// An accept order under way for a run that is gone: its report is stale, its content free.
+    fn forget_accepting(&mut self, run: &crate::run::Run) {
+        if !matches!(run.state, State::Accepting { .. }) {
+            return;
+        }
+        let orders: alloc::vec::Vec<crate::RequestId> = self
+            .accepting
+            .iter()
+            .filter(|(_, id)| **id == run.id)
+            .map(|(&request, _)| request)
+            .collect();
+        for request in orders {
+            self.accepting.remove(&request);
+            self.out(Output::Release {
+                owner: ContentOwner::Request(request),
             });
         }
     }

@@ -30,6 +30,8 @@ pub enum Timer {
     StoreRetry(RunId),
     /// A refused load of a session is given again.
     LoadRetry(SessionId),
+    /// A session's queue has been quiet for long enough (spec 3.3).
+    Debounce(SessionId),
     /// Text that arrived is published (L18).
     TextPace(RunId),
     /// Text that arrived is saved.
@@ -53,7 +55,7 @@ impl Timer {
             | Self::StoreRetry(run)
             | Self::TextPace(run)
             | Self::SavePace(run) => Subject::Run(run),
-            Self::LoadRetry(session) => Subject::Session(session),
+            Self::LoadRetry(session) | Self::Debounce(session) => Subject::Session(session),
             Self::Wait(request) | Self::Drain(request) => Subject::Request(request),
         }
     }
@@ -84,6 +86,7 @@ impl Timer {
             Self::FinishTail(_) => "finish tail",
             Self::StoreRetry(_) => "store retry",
             Self::LoadRetry(_) => "load retry",
+            Self::Debounce(_) => "queue debounce",
             Self::TextPace(_) => "text pacing",
             Self::SavePace(_) => "save pacing",
             Self::Wait(_) => "wait limit",

@@ -75,7 +75,7 @@ impl Waits {
         }
     }
 
-    fn of_run(&self, run: RunId) -> alloc::vec::Vec<RequestId> {
+    pub(crate) fn of_run(&self, run: RunId) -> alloc::vec::Vec<RequestId> {
         self.by_run
             .get(&run)
             .into_iter()
@@ -134,6 +134,9 @@ impl Core {
                 known,
             },
         );
+        if self.is_queued_chat(run) {
+            return self.end_wait(request, WaitResult::Pending);
+        }
         if held && timeout_ms == 0 {
             return self.wait_expired(request);
         }
@@ -199,7 +202,8 @@ impl Core {
                 Known::Asked | Known::Unsure => None,
             }
         };
-        self.end_wait(request, WaitResult::TimedOut { known });
+        let decided = self.decided(wait.run);
+        self.end_wait(request, WaitResult::TimedOut { known, decided });
     }
 
     pub(crate) fn end_wait(&mut self, request: RequestId, result: WaitResult) {

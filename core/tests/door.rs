@@ -17,7 +17,7 @@ fn outputs_left_in_a_dropped_drain_lead_the_next_one() {
         Input::Abort {
             request,
             session: session(1),
-            run: None,
+            scope: Scope::All,
         },
     ));
     let out = b.hand(Input::Tick);
@@ -81,7 +81,7 @@ fn every_armed_deadline_has_a_name_and_an_owner() {
 
 fn any_ticket() -> impl Strategy<Value = Ticket> {
     let subject = prop_oneof![
-        (1u128..4).prop_map(|n| Subject::Run(run(n))),
+        (1u128..9).prop_map(|n| Subject::Run(run(n))),
         (1u128..9).prop_map(|n| Subject::Request(RequestId::from_u128(n))),
         (1u128..3).prop_map(|n| Subject::Session(session(n))),
     ];
@@ -92,6 +92,8 @@ fn any_ticket() -> impl Strategy<Value = Ticket> {
         Just(OrderKind::Model),
         Just(OrderKind::Settle),
         Just(OrderKind::Lookup),
+        Just(OrderKind::Reset),
+        Just(OrderKind::Configure),
     ];
     (subject, order, 0u32..3, 0u16..2).prop_map(|(subject, order, attempt, ordinal)| Ticket {
         subject,
@@ -102,7 +104,7 @@ fn any_ticket() -> impl Strategy<Value = Ticket> {
 }
 
 fn any_terminal() -> impl Strategy<Value = Terminal> {
-    (1u128..4, 1u128..3).prop_map(|(r, s)| Terminal {
+    (1u128..9, 1u128..3).prop_map(|(r, s)| Terminal {
         run: run(r),
         session: session(s),
         outcome: Outcome::Superseded,
@@ -112,37 +114,114 @@ fn any_terminal() -> impl Strategy<Value = Terminal> {
         attempt: Attempt(1),
         reply: Reply::Empty,
         detail: false,
+        turn: None,
     })
 }
 
+fn any_mode() -> impl Strategy<Value = QueueMode> {
+    prop_oneof![
+        Just(QueueMode::Steer),
+        Just(QueueMode::Followup),
+        Just(QueueMode::Collect),
+        Just(QueueMode::Interrupt)
+    ]
+}
+
+fn any_turn() -> impl Strategy<Value = Turn> {
+    let speaker = prop_oneof![
+        8 => Just(Speaker::User),
+        1 => Just(Speaker::Room),
+        1 => Just(Speaker::Heartbeat)
+    ];
+    let chat = (proptest::option::of(any_mode()), 1u128..3, speaker).prop_map(
+        |(queue, route, speaker)| Turn::Chat {
+            queue,
+            route: Fingerprint::from_u128(route),
+            speaker,
+        },
+    );
+    prop_oneof![1 => Just(Turn::Agent), 3 => chat]
+}
+
+fn any_lane() -> impl Strategy<Value = (LaneName, Priority)> {
+    prop_oneof![
+        5 => Just((LaneName::Main, Priority::Foreground)),
+        1 => Just((LaneName::Main, Priority::Background)),
+        1 => Just((LaneName::Cron, Priority::Background)),
+        1 => Just((LaneName::HookDispatch, Priority::Normal))
+    ]
+}
+
+fn any_change() -> impl Strategy<Value = QueueChange> {
+    let drop = prop_oneof![
+        Just(DropPolicy::Old),
+        Just(DropPolicy::New),
+        Just(DropPolicy::Summarize)
+    ];
+    let set = (any_mode(), 0u64..900, 1u32..4, drop).prop_map(|(mode, debounce_ms, cap, drop)| {
+        QueueChange::Set(QueueOverride {
+            mode: Some(mode),
+            debounce_ms: Some(debounce_ms),
+            cap: Some(cap),
+            drop: Some(drop),
+        })
+    });
+    prop_oneof![2 => set, 1 => Just(QueueChange::Clear), 1 => Just(QueueChange::Show)]
+}
+
 fn any_open() -> impl Strategy<Value = OpenRun> {
-    (1u128..4, 0u32..3, proptest::option::of(0u64..1_000)).prop_map(|(r, attempt, left_ms)| {
-        OpenRun {
+    (
+        1u128..6,
+        0u32..3,
+        proptest::option::of(0u64..1_000),
+        any_turn(),
+        proptest::option::weighted(0.3, 1u128..6),
+    )
+        .prop_map(|(r, attempt, left_ms, turn, along)| OpenRun {
             run: run(r),
             body: Fingerprint::from_u128(1),
             budget: None,
             left_ms,
             accepted_at: Wall(1),
             attempt: Attempt(attempt),
-        }
-    })
+            turn,
+            lane: LaneName::Main,
+            priority: Priority::Foreground,
+            along: along.map(run),
+        })
 }
 
 fn any_input() -> impl Strategy<Value = Input> {
     let request = (1u128..9).prop_map(RequestId::from_u128);
     let store = prop_oneof![Just(StoreError::Busy), Just(StoreError::Full)];
     prop_oneof![
-        4 => (request.clone(), 1u128..3, 1u128..4, 1u128..3).prop_map(|(request, s, r, body)| {
-            Input::Submit(Submit { request, session: session(s), run: run(r), body: Fingerprint::from_u128(body), budget: None })
+        8 => (request.clone(), 1u128..3, 1u128..9, 1u128..3, any_turn(), any_lane()).prop_map(|(request, s, r, body, turn, (lane, priority))| {
+            Input::Submit(Submit { request, session: session(s), run: run(r), body: Fingerprint::from_u128(body), budget: None, turn, lane, priority })
         }),
+        1 => (request.clone(), 1u128..3, proptest::option::of(1u64..3)).prop_map(|(request, s, g)| {
+            Input::Reset { request, session: session(s), expected: g.map(Generation) }
+        }),
+        1 => (request.clone(), 1u128..3, any_change()).prop_map(|(request, s, change)| {
+            Input::Configure { request, session: session(s), change }
+        }),
+        1 => (any_ticket(), proptest::collection::vec(any_terminal(), 0..3)).prop_map(|(ticket, ended)| {
+            Input::WasReset { ticket, report: ResetReport::Committed { generation: Generation(2), ended } }
+        }),
+        1 => any_ticket().prop_map(|ticket| Input::Configured { ticket, report: ConfigureReport::NotOwner }),
         1 => (request.clone(), 1u128..4, proptest::option::of(0u64..2_000))
             .prop_map(|(request, r, timeout_ms)| Input::Wait { request, run: run(r), timeout_ms }),
-        1 => (request.clone(), 1u128..3, proptest::option::of(1u128..4))
-            .prop_map(|(request, s, r)| Input::Abort { request, session: session(s), run: r.map(run) }),
+        1 => (request.clone(), 1u128..3, proptest::option::of(1u128..9), any::<bool>()).prop_map(|(request, s, r, all)| {
+            let scope = match r {
+                Some(r) => Scope::Run(run(r)),
+                None if all => Scope::All,
+                None => Scope::Queued,
+            };
+            Input::Abort { request, session: session(s), scope }
+        }),
         1 => request.clone().prop_map(|request| Input::Leave { request }),
         1 => (request, 1u128..3).prop_map(|(request, s)| Input::Resume { request, session: session(s) }),
         2 => (any_ticket(), proptest::collection::vec(any_open(), 0..3)).prop_map(|(ticket, open)| {
-            Input::Loaded { ticket, report: LoadReport::Loaded { epoch: Epoch(1), generation: Generation(1), open } }
+            Input::Loaded { ticket, report: LoadReport::Loaded { epoch: Epoch(1), generation: Generation(1), queue: QueueOverride::default(), open } }
         }),
         1 => (any_ticket(), store.clone()).prop_map(|(ticket, e)| Input::Loaded { ticket, report: LoadReport::Refused(e) }),
         2 => (any_ticket(), proptest::option::of(any_terminal())).prop_map(|(ticket, t)| {
@@ -164,39 +243,6 @@ fn any_input() -> impl Strategy<Value = Input> {
     ]
 }
 
-/// The report that a kept promise of the shell would give to this order.
-fn report_of(order: &Output) -> Option<Input> {
-    Some(match *order {
-        Output::Load { ticket, .. } => Input::Loaded {
-            ticket,
-            report: LoadReport::Loaded {
-                epoch: Epoch(1),
-                generation: Generation(1),
-                open: Vec::new(),
-            },
-        },
-        Output::Accept { ticket, ref accept } => Input::Accepted {
-            ticket,
-            report: AcceptReport::Committed {
-                claim: accept.claim.map(|_| Claim { superseded: None }),
-            },
-        },
-        Output::Claim { ticket, .. } => Input::Claimed {
-            ticket,
-            report: ClaimReport::Committed(Claim { superseded: None }),
-        },
-        Output::Settle { ticket, .. } => Input::Settled {
-            ticket,
-            report: SettleReport::Committed,
-        },
-        Output::Lookup { ticket, .. } => Input::LookedUp {
-            ticket,
-            report: LookupReport::Unknown,
-        },
-        _ => return None,
-    })
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -206,7 +252,7 @@ proptest! {
     fn any_input_in_any_state_keeps_the_invariants(
         steps in proptest::collection::vec((any_input(), 0u64..40_000, any::<bool>()), 1..120)
     ) {
-        let mut b = Bench::new(Config { global_lane_cap: 2, session_queue_cap: 2, reply_cap_bytes: 30, ..Config::default() });
+        let mut b = Bench::new(Config { global_lane_cap: 2, session_queue_cap: 4, reply_cap_bytes: 30, lanes: LaneCaps { cron: 1, ..LaneCaps::default() }, ..Config::default() });
         for (input, ms, answer) in steps {
             b.now += if ms < 30_000 { ms / 100 } else { ms };
             let out = b.hand(input);

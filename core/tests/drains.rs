@@ -16,7 +16,7 @@ fn drained(out: &[Output]) -> bool {
     has(out, |o| *o == Output::Drained)
 }
 
-/// P21, L11: with nothing at work a drain is over at once.
+/// P21, L11, I18: with nothing at work a drain is over at once.
 #[test]
 fn an_idle_gateway_drains_at_once() {
     let mut b = Bench::new(Config::default());

@@ -50,7 +50,7 @@ fn progress_moves_the_idle_limit_and_liveness_does_not() {
     assert_eq!(outcome_of(&out), timed_out(Limit::Idle));
 }
 
-/// P13, B-120, R150: the budget is executed time; progress does not move it.
+/// P13, B-120, R21, R150, R198: the budget is executed time; progress does not move it.
 #[test]
 fn the_budget_ends_a_run_that_makes_progress() {
     let mut b = Bench::new(Config::default());
@@ -181,7 +181,7 @@ fn a_stop_before_the_commit_shortens_the_lane_limit() {
     assert_eq!(b.core.active_runs(), 0);
 }
 
-/// P17, B-075, L7, law 5: a stop at the model and behind it; the answer waits for the ends.
+/// P17, B-075, L7, R199, law 5: a stop at the model and behind it; the answer waits for the ends.
 #[test]
 fn an_abort_ends_a_session_and_is_answered_by_the_ends() {
     let mut b = Bench::new(Config::default());
@@ -379,6 +379,10 @@ fn a_superseded_run_of_an_earlier_life_is_told_with_its_text() {
         left_ms: None,
         accepted_at: Wall(5),
         attempt: Attempt(attempt),
+        turn: Turn::Agent,
+        lane: LaneName::Main,
+        priority: Priority::Foreground,
+        along: None,
     };
     let claiming = b.load_with(&out, vec![open(10, 1), open(11, 0)]);
     b.abort(1, Some(10));
@@ -434,8 +438,12 @@ fn a_waiting_run_that_was_superseded_elsewhere_leaves_its_lane() {
         left_ms: None,
         accepted_at: Wall(5),
         attempt: Attempt(attempt),
+        turn: Turn::Agent,
+        lane: LaneName::Main,
+        priority: Priority::Foreground,
+        along: None,
     };
-    let claiming = b.load_with(&out, vec![open(10, 0), open(11, 1)]);
+    let claiming = b.load_with(&out, vec![open(10, 1), open(11, 1)]);
     let receipt = Terminal {
         run: run(11),
         session: session(1),
@@ -446,6 +454,7 @@ fn a_waiting_run_that_was_superseded_elsewhere_leaves_its_lane() {
         attempt: Attempt(1),
         reply: Reply::Text { bytes: 4 },
         detail: false,
+        turn: None,
     };
     let out = b.claim_over(&claiming, Some(receipt));
     let ticket = lookup_ticket(&out);

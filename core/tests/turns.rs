@@ -5,7 +5,8 @@ mod bench;
 use bench::*;
 use tidegate_core::*;
 
-/// R1, R3, R8, R9, P42, law 5: nothing is promised before its row, nothing ended before its receipt.
+/// R1, R3, R8, R9, R27, R28, R31, R61, R122, P42, law 5: nothing is promised before its row,
+/// nothing ended before its receipt.
 #[test]
 fn each_promise_waits_for_its_row() {
     let mut b = Bench::new(Config::default());
@@ -44,7 +45,7 @@ fn each_promise_waits_for_its_row() {
     assert_eq!(b.core.live_runs(), 0);
 }
 
-/// R2, R14, R45, P01: messages to a busy session wait in the order of their acceptance.
+/// R2, R14, R41, R43, P01: messages to a busy session wait in the order of their acceptance.
 #[test]
 fn a_busy_session_takes_its_messages_in_order() {
     let mut b = Bench::new(Config::default());
@@ -172,7 +173,7 @@ fn a_refused_acceptance_is_told_and_leaves_nothing() {
     b.start(1, 11);
 }
 
-/// I8, I47, L18, R20: the first text at once, then paced, all of it before the end.
+/// I8, I47, L18, R20, R91, R123, R126, R141, R142: the first text at once, then paced, all of it before the end.
 #[test]
 fn text_is_paced_and_flushed_before_the_end() {
     let mut b = Bench::new(Config::default());
@@ -255,6 +256,10 @@ fn a_restart_resumes_what_was_accepted() {
         left_ms,
         accepted_at: Wall(5),
         attempt: Attempt(attempt),
+        turn: Turn::Agent,
+        lane: LaneName::Main,
+        priority: Priority::Foreground,
+        along: None,
     };
     let out = b.load_with(&out, vec![open(10, 1, Some(1_000)), open(11, 0, None)]);
     let Some(Output::Claim { fence, claim, .. }) =
@@ -366,6 +371,10 @@ fn a_session_that_is_lost_twice_is_asked_for_under_two_names() {
         left_ms: None,
         accepted_at: Wall(5),
         attempt: Attempt(1),
+        turn: Turn::Agent,
+        lane: LaneName::Main,
+        priority: Priority::Foreground,
+        along: None,
     };
     let out = b.load_with(&out, vec![open]);
     let ticket = claim_ticket(&out);

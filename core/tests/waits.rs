@@ -8,11 +8,11 @@ use tidegate_core::*;
 fn timed_out(known: Option<bool>, out: &[Output], request: RequestId) -> bool {
     answers(out).iter().any(|(to, answer)| {
         *to == request
-            && matches!(answer, Answer::Wait { result: WaitResult::TimedOut { known: k }, .. } if *k == known)
+            && matches!(answer, Answer::Wait { result: WaitResult::TimedOut { known: k, .. }, .. } if *k == known)
     })
 }
 
-/// R145, R146, I58, L4: the wait ends at its deadline and the run goes on.
+/// R145, R146, R201, I58, L4: the wait ends at its deadline and the run goes on.
 #[test]
 fn a_wait_ends_at_its_deadline_and_changes_nothing() {
     let mut b = Bench::new(Config::default());
@@ -78,6 +78,7 @@ fn a_wait_does_not_hang_on_the_store() {
         attempt: Attempt(1),
         reply: Reply::Empty,
         detail: false,
+        turn: None,
     };
     let out = b.hand(Input::LookedUp {
         ticket,
@@ -148,4 +149,24 @@ fn leaving_ends_the_wait_and_not_the_run() {
     b.hand(Input::Leave { request });
     assert_eq!((b.core.open_waits(), b.core.live_runs()), (0, 1));
     assert!(answers(&b.pass(30_000)).is_empty());
+}
+
+/// P40, law 5, spec 1.6: an end that is decided and not durable is no end, and a wait that runs
+/// out meanwhile says so.
+#[test]
+fn a_wait_that_runs_out_before_the_rows_tells_what_was_decided() {
+    let mut b = Bench::new(Config::default());
+    let call = b.start(1, 10);
+    let (waiter, _) = b.wait(10, Some(5_000));
+    let out = b.model(call, ModelFact::Ended(ModelEnd::Incomplete));
+    let (ticket, terminal) = settle(&out);
+    let report = SettleReport::Refused(StoreError::Full);
+    b.hand(Input::Settled { ticket, report });
+    let out = b.pass(5_000);
+    let result = WaitResult::TimedOut {
+        known: Some(true),
+        decided: Some(terminal.outcome),
+    };
+    let run = terminal.run;
+    assert!(answers(&out).contains(&(waiter, Answer::Wait { run, result })));
 }

@@ -5,13 +5,14 @@
 //! before it strikes.
 
 mod strikes;
+mod turns;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
     Accept, AcceptReport, Answer, Attempt, Config, Core, Event, Fence, Halt, Input, LoadReport,
-    ModelEnd, ModelFact, Now, OpenRun, Output, RequestId, RunId, SessionId, SettleReport, Subject,
-    Ticket, Time, Timer,
+    ModelEnd, ModelFact, Now, OpenRun, Output, Priority, RequestId, RunId, SessionId, SettleReport,
+    Subject, Ticket, Time, Timer,
 };
 
 use crate::fault::Fault;
@@ -203,6 +204,10 @@ struct Plant {
     stopped: Option<(SessionId, OpenRun)>,
     /// The run that ended last.
     ended: Option<RunId>,
+    /// Runs that claimed, were taken along or have ended.
+    claimed: BTreeSet<RunId>,
+    /// The priorities that messages were sent with.
+    priorities: BTreeMap<RunId, Priority>,
 }
 
 impl Plant {
@@ -220,6 +225,8 @@ impl Plant {
             held: None,
             stopped: None,
             ended: None,
+            claimed: BTreeSet::new(),
+            priorities: BTreeMap::new(),
         }
     }
 
@@ -240,6 +247,9 @@ impl Plant {
     }
 
     fn before(&mut self, input: &mut Input) -> Before {
+        if self.fault.is_of_turns() {
+            return self.before_turn(input);
+        }
         match (self.fault, input) {
             (
                 Fault::LaneReleaseLost,
@@ -363,6 +373,9 @@ impl Plant {
 
     fn after(&mut self, input: &Input, outputs: &mut Vec<Output>) {
         self.note(outputs);
+        if self.fault.is_of_turns() {
+            return self.after_turn(input, outputs);
+        }
         match self.fault {
             Fault::LateAppend => self.late_append(input, outputs),
             Fault::AckBeforeCommit => self.ack_early(outputs),
@@ -408,7 +421,10 @@ impl Plant {
         for output in outputs {
             match output {
                 Output::Accept { ticket, accept } => {
-                    let attempt = accept.claim.map_or(Attempt(0), |claim| claim.attempt);
+                    let attempt = accept
+                        .claim
+                        .as_ref()
+                        .map_or(Attempt(0), |claim| claim.attempt);
                     let fence = Fence {
                         session: accept.session,
                         generation: accept.generation,
@@ -416,10 +432,22 @@ impl Plant {
                         attempt,
                     };
                     self.fences.insert(accept.run, fence);
+                    if accept.claim.is_some() {
+                        self.claimed.insert(accept.run);
+                    }
                     self.accepts.insert(*ticket, accept.clone());
                 }
-                Output::Claim { fence, .. } => {
+                Output::Claim { fence, claim, .. } => {
                     self.fences.insert(fence.run, *fence);
+                    self.claimed.insert(fence.run);
+                    self.claimed.extend(&claim.along);
+                }
+                Output::Publish {
+                    run,
+                    event: Event::Finishing { .. },
+                    ..
+                } => {
+                    self.claimed.insert(*run);
                 }
                 Output::StartModel { ticket, fence } => {
                     self.calls.insert(fence.run, *ticket);
@@ -430,6 +458,7 @@ impl Plant {
                     ..
                 } => {
                     self.calls.remove(run);
+                    self.claimed.insert(*run);
                     self.ended = Some(*run);
                 }
                 Output::Sleep { until, why } => {
@@ -514,64 +543,4 @@ impl Plant {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tidegate_core::{Subject, Wall};
-
-    const NOW: Now = Now {
-        time: Time(5),
-        wall: Wall(5),
-    };
-
-    fn wait(n: u128) -> Input {
-        Input::Wait {
-            request: RequestId::from_u128(n),
-            run: RunId::from_u128(1),
-            timeout_ms: Some(50),
-        }
-    }
-
-    /// law 11: a snapshot goes on as its original, a dropped drain comes back whole, and a time
-    /// that goes back is clamped and counted; whatever is done, the orders are the same.
-    #[test]
-    fn odd_ways_to_drive_the_core_change_nothing_of_what_it_orders() {
-        let tricks = [
-            Trick::Restore,
-            Trick::Halves(0),
-            Trick::Halves(1),
-            Trick::Halves(9),
-            Trick::Back(3),
-        ];
-        for trick in tricks {
-            let mut plain = System::new(Config::default(), None);
-            let mut odd = System::new(Config::default(), None);
-            for n in 0..50 {
-                let (mut expected, mut outputs) = (Vec::new(), Vec::new());
-                assert!(plain.handle(NOW, &wait(n), None, &mut expected));
-                let trick = (n > 0).then_some(trick);
-                assert!(odd.handle(NOW, &wait(n), trick, &mut outputs));
-                assert_eq!(expected, outputs, "{trick:?}");
-            }
-        }
-    }
-
-    /// law 11
-    #[test]
-    fn a_twin_that_goes_another_way_is_seen() {
-        let mut system = System::new(Config::default(), None);
-        let mut outputs = Vec::new();
-        assert!(system.handle(NOW, &wait(1), Some(Trick::Restore), &mut outputs));
-        let other = Config {
-            waits_cap: 0,
-            ..Config::default()
-        };
-        system.twin = Some((Core::new(other), TWIN_INPUTS));
-        outputs.clear();
-        assert!(!system.handle(NOW, &wait(2), None, &mut outputs));
-        let named = |o: &Output| matches!(o, Output::Lookup { ticket, .. } if ticket.subject == Subject::Request(RequestId::from_u128(2)));
-        assert!(
-            outputs.iter().any(named),
-            "the restored core's outputs count"
-        );
-    }
-}
+mod tests;

@@ -86,12 +86,17 @@ pub fn audit(fault: Fault, within: u64) -> Option<AuditRow> {
         .filter_map(|seed| shrink(&Source::Seed(seed), Some(fault)));
     let mut smallest: Option<Shrunk> = None;
     for case in cases {
-        if smallest.as_ref().is_none_or(|best| case.size < best.size) {
+        // A case without a log is counted in choices, which is no measure for the others.
+        let rank = |case: &Shrunk| (case.recording.cut.is_none(), case.size);
+        if smallest
+            .as_ref()
+            .is_none_or(|best| rank(&case) < rank(best))
+        {
             smallest = Some(case);
         }
         if smallest
             .as_ref()
-            .is_some_and(|best| best.size * 4 <= minimum(fault) * 5)
+            .is_some_and(|best| rank(best) <= (false, minimum(fault) * 5 / 4))
         {
             break;
         }
@@ -110,7 +115,7 @@ pub fn audit(fault: Fault, within: u64) -> Option<AuditRow> {
 /// What a person would write down for a fault that strikes at the third occasion: client's
 /// acts, what the store or the model does out of its turn, a pause in which they do their part,
 /// a death, and time that has to pass.
-const fn minimum(fault: Fault) -> usize {
+fn minimum(fault: Fault) -> usize {
     match fault {
         // It strikes always: one message, one abort, one restart.
         Fault::Canary => 2,
@@ -118,11 +123,7 @@ const fn minimum(fault: Fault) -> usize {
         Fault::AbortLies | Fault::LateAppend => 3,
         Fault::FinishUnseen | Fault::OrderSwapped | Fault::AbortUndone | Fault::BudgetReset => 4,
         // Two messages: each releases and forgets twice, and its end leaves a name behind.
-        Fault::ReleaseLost
-        | Fault::ReleaseTwice
-        | Fault::ForgetLost
-        | Fault::ForgetTwice
-        | Fault::DeadlineStale => 2,
+        Fault::ReleaseLost | Fault::ReleaseTwice | Fault::ForgetTwice | Fault::DeadlineStale => 2,
         // Three messages.
         Fault::AckBeforeCommit
         | Fault::EndTwice
@@ -135,6 +136,8 @@ const fn minimum(fault: Fault) -> usize {
         // Three waits; where nothing is answered, time must pass.
         Fault::WaitShort | Fault::TickLost => 3,
         Fault::WaiterForgotten => 4,
+        // Two messages to their end, and the second one again.
+        Fault::ForgetLost => 4,
         // One message behind another, three times; two claims more.
         Fault::TwoWriters | Fault::ClaimLate | Fault::CallBeforeClaim => 4,
         // A message, its call, three waits for it.
@@ -159,5 +162,47 @@ const fn minimum(fault: Fault) -> usize {
         Fault::EndBeforeReceipt => 8,
         // Three messages, each with its call and the call's failure.
         Fault::FailureHidden => 7,
+        _ => turns(fault),
+    }
+}
+
+/// The same for faults of queues, turns, resets and drains, which strike always.
+fn turns(fault: Fault) -> usize {
+    match fault {
+        // One message, or one reset.
+        Fault::RoomRefused | Fault::ModeOther | Fault::SeenEarly | Fault::ResetLies => 1,
+        // Two messages; one and what stops it; one and a reset.
+        Fault::PlaceWrong
+        | Fault::InterruptLost
+        | Fault::InterruptUncalled
+        | Fault::OldWrites
+        | Fault::ResetSpares
+        | Fault::ResetForgotten => 2,
+        // A message and its call, with a wait or the first thing that it says.
+        Fault::PendingAtWork | Fault::SeenLost => 3,
+        // One at work, one to whose turn the other belongs; one at work and two in the queue.
+        Fault::AlongLost
+        | Fault::AlongTwice
+        | Fault::AlongUncalled
+        | Fault::QueueJumped
+        | Fault::BoundRuns
+        | Fault::BoundElsewhere
+        | Fault::AlongUnanswered
+        | Fault::DroppedAnswered
+        | Fault::DropBlamed
+        | Fault::QueueOpen => 3,
+        // The same, and what happens before the turn ends; one message more; a second call;
+        // time that has to pass.
+        Fault::AlongSwapped
+        | Fault::AlongUnended
+        | Fault::AlongFinalTwice
+        | Fault::WaitedAlone
+        | Fault::PendingLost
+        | Fault::InterruptOther
+        | Fault::QuietForEver
+        | Fault::DrainForEver
+        | Fault::DrainBegins => 4,
+        // Two sessions that wait for a lane with one slot, a third one at work in it, its call.
+        _ => 4,
     }
 }

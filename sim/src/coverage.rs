@@ -5,12 +5,12 @@
 //! the front door; one in which no new pair turns up any more has reached its plateau.
 
 use tidegate_core::{
-    AcceptReport, Answer, ClaimReport, Event, Input, LoadReport, LookupReport, ModelEnd, ModelFact,
-    Output, SettleReport, WaitResult,
+    AcceptReport, Answer, ClaimReport, ConfigureReport, Event, Input, LoadReport, LookupReport,
+    ModelEnd, ModelFact, Output, ResetReport, SettleReport, WaitResult,
 };
 
 /// Names of the inputs and reports, in the order of [`input_at`].
-const INPUTS: [&str; 34] = [
+const INPUTS: [&str; 42] = [
     "submit",
     "wait",
     "abort",
@@ -45,10 +45,18 @@ const INPUTS: [&str; 34] = [
     "model: finished",
     "model: ended",
     "drain",
+    "reset",
+    "configure",
+    "was reset: committed",
+    "was reset: not owner",
+    "was reset: refused",
+    "configured: committed",
+    "configured: not owner",
+    "configured: refused",
 ];
 
 /// Names of the outputs, answers and events, in the order of [`output_at`].
-const OUTPUTS: [&str; 25] = [
+const OUTPUTS: [&str; 33] = [
     "load",
     "accept",
     "claim",
@@ -74,6 +82,14 @@ const OUTPUTS: [&str; 25] = [
     "sleep for ever",
     "answer: wait draining",
     "drained",
+    "reset",
+    "configure",
+    "answer: reset",
+    "answer: queue",
+    "answer: wait pending",
+    "event: waited",
+    "event: bound",
+    "event: seen",
 ];
 
 /// How the ends of model calls are told apart.
@@ -86,7 +102,7 @@ pub struct Operations {
     outputs: [u64; OUTPUTS.len()],
     ends: [u64; ENDS],
     /// For each input, which outputs came of it.
-    pairs: [u32; INPUTS.len()],
+    pairs: [u64; INPUTS.len()],
 }
 
 impl Default for Operations {
@@ -218,6 +234,18 @@ const fn input_at(input: &Input) -> usize {
             ModelFact::Ended(_) => 32,
         },
         Input::Drain { .. } => 33,
+        Input::Reset { .. } => 34,
+        Input::Configure { .. } => 35,
+        Input::WasReset { report, .. } => match report {
+            ResetReport::Committed { .. } => 36,
+            ResetReport::NotOwner => 37,
+            ResetReport::Refused(_) => 38,
+        },
+        Input::Configured { report, .. } => match report {
+            ConfigureReport::Committed => 39,
+            ConfigureReport::NotOwner => 40,
+            ConfigureReport::Refused(_) => 41,
+        },
     }
 }
 
@@ -240,21 +268,29 @@ const fn output_at(output: &Output) -> Option<usize> {
                 WaitResult::Ended { .. } => 11,
                 WaitResult::TimedOut { .. } => 12,
                 WaitResult::Draining => 23,
+                WaitResult::Pending => 29,
             },
             Answer::Aborted { .. } => 13,
             Answer::Rejected(_) => 14,
+            Answer::Reset { .. } => 27,
+            Answer::Queue { .. } => 28,
         },
         Output::Publish { event, .. } => match event {
             Event::Start { .. } => 15,
             Event::Text { .. } => 16,
             Event::Finishing { .. } => 17,
             Event::End { .. } => 18,
+            Event::Waited { .. } => 30,
+            Event::Bound { .. } => 31,
+            Event::Seen => 32,
         },
         Output::Release { .. } => 19,
         Output::Forget { .. } => 20,
         Output::Sleep { until: Some(_), .. } => 21,
         Output::Sleep { until: None, .. } => 22,
         Output::Drained => 24,
+        Output::Reset { .. } => 25,
+        Output::Configure { .. } => 26,
         Output::Halt(_) => return None,
     })
 }

@@ -117,11 +117,80 @@ faults! {
     Halted = "halted", "the core reports a broken invariant";
     /// A deadline stays due.
     TickLost = "tick-lost", "ticks are lost from the third on";
+    /// A message is left out of a turn.
+    AlongLost = "along-lost", "the last message that a claim takes along is left out, always";
+    /// A message is taken along twice.
+    AlongTwice = "along-twice", "the first message that a claim takes along is named twice, always";
+    /// Two messages change places in a turn.
+    AlongSwapped = "along-swapped", "two messages that a claim takes along change places, always";
+    /// A message is taken along that was not called for.
+    AlongUncalled = "along-uncalled", "a claim that takes nothing along takes the next message of its session, always";
+    /// A message overtakes in its queue.
+    QueueJumped = "queue-jumped", "a claim is made for a message that waits behind the one it is for, always";
+    /// A message that was taken along runs by itself.
+    BoundRuns = "bound-runs", "a message that is bound to a turn claims for itself, always";
+    /// Bound is told of another turn.
+    BoundElsewhere = "bound-elsewhere", "a message is told as bound to its own turn instead of the one that took it along, always";
+    /// The final answer of a message taken along is lost.
+    AlongUnanswered = "along-unanswered", "messages that were taken along get no final answer, always";
+    /// The end of a message taken along is lost.
+    AlongUnended = "along-unended", "the end of messages that were taken along is not shown, always";
+    /// The final answer of a message taken along comes twice.
+    AlongFinalTwice = "along-final-twice", "a message that was taken along gets its final answer twice, always";
+    /// A dropped message is told as answered.
+    DroppedAnswered = "dropped-answered", "the end of a dropped message is shown as a completed one, always";
+    /// A drop is told under another policy.
+    DropBlamed = "drop-blamed", "a message that waited longest is told to give way as the newest one, always";
+    /// A full queue lets everybody stay.
+    QueueOpen = "queue-open", "messages that had to give way in a full queue stay, always";
+    /// A message is refused although there is room.
+    RoomRefused = "room-refused", "messages are refused by a queue that has room, always";
+    /// A message queues in another way.
+    ModeOther = "mode-other", "chat messages are taken in under another queue mode, always";
+    /// A place is told wrongly.
+    PlaceWrong = "place-wrong", "a message is told one more ahead of it than there is, always";
+    /// A wait for a lane is told wrongly.
+    WaitedAlone = "waited-alone", "the notice of a long wait says that nobody was ahead, always";
+    /// A run at work is told pending.
+    PendingAtWork = "pending-at-work", "a wait for a run at the model is told pending, always";
+    /// Pending is not told.
+    PendingLost = "pending-lost", "the answer that a message waits in its queue is dropped, always";
+    /// Seen comes too early.
+    SeenEarly = "seen-early", "a message is told as seen when its call goes out, always";
+    /// Seen never comes.
+    SeenLost = "seen-lost", "that the model has seen a message is not told, always";
+    /// An interrupt stops the wrong run.
+    InterruptOther = "interrupt-other", "a message that interrupts has another run's call cancelled, always";
+    /// An interrupt stops nobody.
+    InterruptLost = "interrupt-lost", "a message that interrupts has no call cancelled, always";
+    /// A cancel is told as an interrupt.
+    InterruptUncalled = "interrupt-uncalled", "a run that was cancelled is told as interrupted, always";
+    /// A quiet queue is waited for without an end.
+    QuietForEver = "quiet-for-ever", "the deadline of a quiet queue is never named, always";
+    /// A drain without an end.
+    DrainForEver = "drain-for-ever", "the deadline of a drain is never named, always";
+    /// Work begins in a drain.
+    DrainBegins = "drain-begins", "a message that waits claims when a drain begins, always";
+    /// A priority is not looked at.
+    PriorityIgnored = "priority-ignored", "all messages wait for their lane as foreground ones, always";
+    /// Something of an earlier generation writes.
+    OldWrites = "old-writes", "a run claims again after its session began anew, always";
+    /// A reset leaves a run as it was.
+    ResetSpares = "reset-spares", "the first run that a reset ended is not told so, always";
+    /// A reset's answer leaves a run out.
+    ResetForgotten = "reset-forgotten", "the last run that a reset ended never reaches the core, always";
+    /// A reset's answer names another generation.
+    ResetLies = "reset-lies", "the answer to a reset names the generation after the one that began, always";
     /// The one that must always fail.
     Canary = "canary", "every answer is dropped: a campaign that stays green with it judges nothing";
 }
 
 impl Fault {
+    /// Whether it is one of queues, turns, resets and drains.
+    pub(crate) fn is_of_turns(self) -> bool {
+        self > Self::TickLost && self < Self::Canary
+    }
+
     /// The fault of a name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {

@@ -5,8 +5,8 @@
 
 use tidegate_core::{
     AcceptReport, Answer, ClaimReport, Event, Failure, Input, Limit, LoadReport, LookupReport,
-    ModelFact, OrderKind, Outcome, Output, Rejection, SettleReport, Subject, Terminal, Timer,
-    WaitResult,
+    ModelFact, OrderKind, Outcome, Output, Place, Rejection, ResetReport, SettleReport, Subject,
+    Terminal, Timer, WaitResult,
 };
 
 use crate::adapter::Trick;
@@ -119,6 +119,38 @@ marks! {
     LeaseLost = "a lease was lost while its session was at work",
     /// A fence told of another writer.
     EndLookedUp = "a fenced run was told the end that another process recorded",
+    /// A message gave way.
+    Dropped = "a message gave way in a full queue",
+    /// A reset found another generation.
+    SessionChanged = "a reset that expected another generation was refused",
+    /// A lane was closed.
+    LaneClosed = "a message for a closed lane was refused",
+    /// A heartbeat came to a busy session.
+    SessionBusy = "a heartbeat was refused by a busy session",
+    /// A wait met a queued chat message.
+    Pending = "a wait was told that its message waits in the queue",
+    /// A session began anew.
+    Reset = "a session began anew",
+    /// Queue settings were told.
+    QueueTold = "a session's queue settings were told",
+    /// A message was taken along.
+    TakenAlong = "a message was taken along in another run's turn",
+    /// A message was taken along in its turn again after a restart.
+    AlongResumed = "a restart found a message in another run's turn",
+    /// A message was told to steer.
+    Steering = "a message was to steer into the run at work",
+    /// A message interrupted.
+    Interrupting = "a message interrupted the run at work",
+    /// The text of a dropped message reached the transcript.
+    DroppedRow = "the text of a dropped message reached the transcript",
+    /// A reset ended open runs.
+    ResetEnded = "a reset ended open runs",
+    /// A store refused a reset.
+    ResetRefused = "the store refused a reset",
+    /// A quiet queue was waited for.
+    Debounced = "a quiet queue was the next deadline",
+    /// A long wait for a lane was told.
+    Waited = "a long wait for a lane was told",
     /// The core was restored in mid-run.
     Restored = "a core went on from a snapshot",
     /// A drain was dropped.
@@ -212,9 +244,21 @@ impl Marks {
                 _ => {}
             },
             Input::Loaded { report, .. } => match report {
-                LoadReport::Loaded { open, .. } if !open.is_empty() => self.hit(Mark::Resumed),
+                LoadReport::Loaded { open, .. } if !open.is_empty() => {
+                    self.hit(Mark::Resumed);
+                    if open.iter().any(|run| run.along.is_some()) {
+                        self.hit(Mark::AlongResumed);
+                    }
+                }
                 LoadReport::Refused(_) => self.hit(Mark::LoadRefused),
                 LoadReport::NotOwner => self.hit(Mark::NotOwner),
+                _ => {}
+            },
+            Input::WasReset { report, .. } => match report {
+                ResetReport::Committed { ended, .. } if !ended.is_empty() => {
+                    self.hit(Mark::ResetEnded);
+                }
+                ResetReport::Refused(_) => self.hit(Mark::ResetRefused),
                 _ => {}
             },
             Input::LookedUp { ticket, report } => match (report, ticket.subject) {
@@ -239,6 +283,18 @@ impl Marks {
                 event: Event::End { terminal, .. },
                 ..
             } => self.end(terminal),
+            Output::Publish {
+                event: Event::Bound { .. },
+                ..
+            } => self.hit(Mark::TakenAlong),
+            Output::Publish {
+                event: Event::Waited { .. },
+                ..
+            } => self.hit(Mark::Waited),
+            Output::Sleep {
+                why: Some(Timer::Debounce(_)),
+                ..
+            } => self.hit(Mark::Debounced),
             Output::Sleep {
                 why: Some(Timer::FinishTail(_)),
                 ..
@@ -273,6 +329,7 @@ impl Marks {
                 provider_started: true,
                 ..
             } => Mark::CancelledLate,
+            Outcome::Dropped { .. } => Mark::Dropped,
             Outcome::Superseded => return,
         });
     }
@@ -288,17 +345,32 @@ impl Marks {
                 Rejection::Storage => Mark::StorageRefused,
                 Rejection::WrongSession => Mark::WrongSession,
                 Rejection::Draining => Mark::Deferred,
+                Rejection::SessionChanged => Mark::SessionChanged,
+                Rejection::LaneClosed => Mark::LaneClosed,
+                Rejection::SessionBusy => Mark::SessionBusy,
                 Rejection::NotOwner => return,
             },
             Answer::Wait { result, .. } => match result {
                 WaitResult::Ended { .. } => Mark::WaitEnded,
-                WaitResult::TimedOut { known: Some(true) } => Mark::WaitKnown,
-                WaitResult::TimedOut { known: Some(false) } => Mark::WaitUnknown,
-                WaitResult::TimedOut { known: None } => Mark::WaitUnsure,
+                WaitResult::TimedOut {
+                    known: Some(true), ..
+                } => Mark::WaitKnown,
+                WaitResult::TimedOut {
+                    known: Some(false), ..
+                } => Mark::WaitUnknown,
+                WaitResult::TimedOut { known: None, .. } => Mark::WaitUnsure,
+                WaitResult::Pending => Mark::Pending,
                 WaitResult::Draining => Mark::WaitDraining,
             },
             Answer::Aborted { runs } if !runs.is_empty() => Mark::AbortNamed,
-            Answer::Accepted { .. } | Answer::Aborted { .. } | Answer::Final { .. } => return,
+            Answer::Reset { .. } => Mark::Reset,
+            Answer::Queue { .. } => Mark::QueueTold,
+            Answer::Accepted { place, .. } => match place {
+                Place::Steering { .. } => Mark::Steering,
+                Place::Interrupting { .. } => Mark::Interrupting,
+                Place::Next | Place::Queued { .. } => return,
+            },
+            Answer::Aborted { .. } | Answer::Final { .. } => return,
         });
     }
 
@@ -308,6 +380,10 @@ impl Marks {
                 kind: RowKind::Interrupted,
                 ..
             } => self.hit(Mark::Interrupted),
+            Wrote::Row {
+                kind: RowKind::Dropped,
+                ..
+            } => self.hit(Mark::DroppedRow),
             Wrote::Saved { .. } => self.hit(Mark::Saved),
             Wrote::Receipt { terminal, .. } if terminal.outcome == Outcome::Superseded => {
                 self.hit(Mark::Superseded);

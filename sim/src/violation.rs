@@ -54,6 +54,8 @@ codes! {
     IdleLane = "idle-lane", "L3 L8 P04", "an accepted run waited although its session and a global slot were free";
     /// A run overtook another one.
     Overtaken = "overtaken", "P05 I15", "a run was admitted or claimed before an earlier message of its session";
+    /// A slot given out of turn.
+    LaneOrder = "lane-order", "I15 L12", "a run got a slot of its lane before one of a higher priority, or one that waited longer";
     /// A run ended twice.
     EndTwice = "end-twice", "P02 I6 I60", "a run published its end twice";
     /// Something after the end.
@@ -108,6 +110,42 @@ codes! {
     AttemptBack = "attempt-back", "I60 B-121", "a run claimed under the number of an attempt that it had before";
     /// The message bound twice or never.
     MessageBound = "message-bound", "P05 I26", "a message was bound to the transcript twice, or ended at the model without being bound";
+    /// A message that was taken along runs by itself.
+    BoundRan = "bound-ran", "I30 I27", "a message was bound to two turns, or to one and ran by itself";
+    /// The text of a dropped message.
+    DroppedText = "dropped-text", "I27 P05", "the text of a dropped message did not reach the transcript with the next claim, once";
+    /// Something of an earlier generation.
+    OldGeneration = "old-generation", "P18 I12 B-023 B-024", "something of an earlier generation was claimed, called, written or shown after its session began anew";
+    /// A run that outlives its generation.
+    ResetSpared = "reset-spared", "P18 B-023", "a reset did not end a run of the generation before it";
+    /// A reset told wrongly.
+    ResetUntrue = "reset-untrue", "P18 P40", "the answer to a reset names another generation, or other runs than those that it ended";
+    /// Work that begins in a drain.
+    BegunDraining = "begun-draining", "P22 L11", "something began although the process was about to end";
+    /// A drain without an end.
+    DrainLate = "drain-late", "L11", "a drain was not over when its budget had passed";
+    /// A place told wrongly.
+    PlaceUntrue = "place-untrue", "P26 B-005", "a message was told another place than it has, or others ahead of it than there are";
+    /// A wait for a lane told wrongly.
+    WaitedUntrue = "waited-untrue", "B-005 P40", "what was told of a wait for a lane is not how it was";
+    /// Another mode than the message's.
+    ModeUntrue = "mode-untrue", "R44 R45 R46 R47", "a message was taken in under another queue mode than it or its session names";
+    /// A message in a wrong turn.
+    AlongWrong = "along-wrong", "I31 R46", "a turn took along a message of another route, or one that was neither collected with it nor to steer into it";
+    /// A queue beyond its cap.
+    OverQueue = "over-queue", "I28", "a chat message stayed in a queue that was full";
+    /// The wrong message gave way.
+    DropWrong = "drop-wrong", "I28 I27", "a message gave way that was not the one to give way";
+    /// A refusal without its reason.
+    RefusedWrongly = "refused-wrongly", "I28 P40", "a message was refused for a reason that there was not";
+    /// A pending told wrongly.
+    PendingUntrue = "pending-untrue", "R148 B-017", "a wait was told pending for a run that does not wait in its queue, or not told so for one that does";
+    /// A turn told wrongly.
+    BoundUntrue = "bound-untrue", "P26 I30", "a message was told to be in a turn in which it is not";
+    /// Seen told wrongly.
+    SeenUntrue = "seen-untrue", "P26 B-070", "a message was told as seen by the model before it answered, or not told so when it did";
+    /// The wrong run interrupted.
+    InterruptUntrue = "interrupt-untrue", "R47 P18 B-073", "a run was interrupted that no message was to interrupt, or one was not that a message was to";
     /// An accepted message without an outcome.
     NoOutcome = "no-outcome", "P05 L1 L3 P23", "an accepted message had no outcome when everything had come to rest or its time was over";
     /// A silent call that goes on.
@@ -173,6 +211,7 @@ impl Code {
             | Self::AbortLate
             | Self::RunLate
             | Self::TailLong
+            | Self::DrainLate
             | Self::OverBudget
             | Self::IdleLane
             | Self::Spin

@@ -44,3 +44,48 @@ fn most_logs_become_scenarios_that_show_the_same_violation() {
     assert!(logs > 100, "only {logs} logs");
     assert!(same * 10 >= logs * 8, "only {same} of {logs} show the same");
 }
+
+/// How a message stands in its conversation, how a session queues, what is stopped or begins
+/// anew and how a process ends: what a log knows of it, the script says.
+#[test]
+fn the_words_of_conversations_are_emitted() {
+    let mut missing = vec![
+        " says ",
+        " by collect",
+        " by interrupt",
+        " on r1",
+        "room says ",
+        "heartbeat says ",
+        " lane ",
+        " priority ",
+        " resets ",
+        " at generation ",
+        " aborts everything queued of ",
+        " queue by ",
+        " debounce ",
+        " queue as configured",
+        " asks how ",
+        "process ends",
+    ];
+    for seed in 0..100 {
+        let mut log = Vec::new();
+        let mut watch = |step: &Step<'_>| {
+            log.push(Logged {
+                now: step.now,
+                life: step.life,
+                input: step.input.clone(),
+            });
+        };
+        let options = Options::default();
+        let report = run_choices(&mut Seeded::new(seed), &options, Some(&mut watch));
+        let scenario = Scenario::from_log("emitted", &report.config, None, &log);
+        let text = scenario.to_string();
+        let again = parse(&text, "emitted").unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(text, again.to_string(), "seed {seed}");
+        missing.retain(|words| !text.contains(words));
+        if missing.is_empty() {
+            return;
+        }
+    }
+    panic!("never emitted: {missing:?}");
+}

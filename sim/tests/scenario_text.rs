@@ -136,6 +136,37 @@ const WRONG: &[(&str, &str, &str)] = &[
         "",
     ),
     (
+        "at 0s alice says m1 to A by stear",
+        "1:29: expected a queue mode",
+        "did you mean `steer`?",
+    ),
+    (
+        "at 0s alice says m1 to A with lane crom",
+        "1:36: expected a lane",
+        "did you mean `cron`?",
+    ),
+    (
+        "at 0s alice says m1 to A with bugdet 5s",
+        "1:31: expected `budget`, `lane` or `priority`",
+        "did you mean `budget`?",
+    ),
+    ("at 0s alice sends m1 to A by steer", "1:27: ", "found `by`"),
+    (
+        "at 0s alice says m1 to A\n  alice lets A queue by collect, debounc 2s",
+        "2:34: ",
+        "did you mean `debounce`?",
+    ),
+    (
+        "at 0s alice says m1 to A\n  alice resets B",
+        "2:3: no session is called `B`; there are: A",
+        "",
+    ),
+    (
+        "config\n  queue.drop oldest",
+        "2:14: expected a drop policy",
+        "",
+    ),
+    (
         "fault lane-release-los",
         "1:7: ",
         "did you mean `lane-release-lost`?",

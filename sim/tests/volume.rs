@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use tidegate_core::{
     AcceptReport, Claim, ClaimReport, Config, Core, Epoch, Fingerprint, Generation, Input,
-    LoadReport, ModelEnd, ModelFact, Now, Output, RequestId, RunId, SessionId, SettleReport,
-    Submit, Time, Wall,
+    LaneName, LoadReport, ModelEnd, ModelFact, Now, Output, Priority, QueueOverride, RequestId,
+    RunId, SessionId, SettleReport, Submit, Time, Turn, Wall,
 };
 
 const SESSIONS: u128 = 1_000;
@@ -23,6 +23,9 @@ fn submit(n: u128) -> Input {
         run: RunId::from_u128(n),
         body: Fingerprint::from_u128(n),
         budget: None,
+        turn: Turn::Agent,
+        lane: LaneName::Main,
+        priority: Priority::Foreground,
     })
 }
 
@@ -34,13 +37,14 @@ fn reports(output: &Output) -> Vec<Input> {
             report: LoadReport::Loaded {
                 epoch: Epoch(1),
                 generation: Generation(1),
+                queue: QueueOverride::default(),
                 open: Vec::new(),
             },
         }],
         Output::Accept { ticket, ref accept } => vec![Input::Accepted {
             ticket,
             report: AcceptReport::Committed {
-                claim: accept.claim.map(|_| Claim { superseded: None }),
+                claim: accept.claim.as_ref().map(|_| Claim { superseded: None }),
             },
         }],
         Output::Claim { ticket, .. } => vec![Input::Claimed {

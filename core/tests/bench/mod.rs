@@ -92,6 +92,39 @@ impl Bench {
             run: run(r),
             body: Fingerprint::from_u128(body),
             budget,
+            turn: Turn::Agent,
+            lane: LaneName::Main,
+            priority: Priority::Foreground,
+        }))
+    }
+
+    /// A chat message with a mode of its own.
+    pub fn chat(&mut self, s: u128, r: u128, queue: Option<QueueMode>) -> Vec<Output> {
+        self.chat_from(s, r, queue, 1)
+    }
+
+    /// A chat message over a route.
+    pub fn chat_from(
+        &mut self,
+        s: u128,
+        r: u128,
+        queue: Option<QueueMode>,
+        route: u128,
+    ) -> Vec<Output> {
+        let request = self.request();
+        self.hand(Input::Submit(Submit {
+            request,
+            session: session(s),
+            run: run(r),
+            body: Fingerprint::from_u128(1),
+            budget: None,
+            turn: Turn::Chat {
+                queue,
+                route: Fingerprint::from_u128(route),
+                speaker: Speaker::User,
+            },
+            lane: LaneName::Main,
+            priority: Priority::Foreground,
         }))
     }
 
@@ -110,6 +143,7 @@ impl Bench {
         let report = LoadReport::Loaded {
             epoch: Epoch(1),
             generation: Generation(1),
+            queue: QueueOverride::default(),
             open,
         };
         self.hand(Input::Loaded { ticket, report })
@@ -118,7 +152,7 @@ impl Bench {
     /// Reports an accept as committed, with the claim if one was ordered.
     pub fn commit(&mut self, out: &[Output]) -> Vec<Output> {
         let (ticket, accept) = accept(out);
-        let claim = accept.claim.map(|_| Claim { superseded: None });
+        let claim = accept.claim.as_ref().map(|_| Claim { superseded: None });
         self.hand(Input::Accepted {
             ticket,
             report: AcceptReport::Committed { claim },
@@ -180,9 +214,116 @@ impl Bench {
         self.hand(Input::Abort {
             request,
             session: session(s),
-            run: r.map(run),
+            scope: r.map_or(Scope::All, |r| Scope::Run(run(r))),
         })
     }
+}
+
+impl Bench {
+    /// Reports every order to the store as carried out, and what follows from that; gives all
+    /// that came out.
+    pub fn store(&mut self, out: Vec<Output>) -> Vec<Output> {
+        let mut all = Vec::new();
+        let mut next = std::collections::VecDeque::from(out);
+        while let Some(order) = next.pop_front() {
+            if let Some(report) = report_of(&order) {
+                next.extend(self.hand(report));
+            }
+            all.push(order);
+        }
+        all
+    }
+
+    /// A chat message, accepted.
+    pub fn chatted(&mut self, s: u128, r: u128, queue: Option<QueueMode>) -> Vec<Output> {
+        let out = self.chat(s, r, queue);
+        self.store(out)
+    }
+
+    /// The model call ends well, and all that follows is carried out.
+    pub fn completed(&mut self, call: Ticket) -> Vec<Output> {
+        let out = self.complete(call);
+        self.store(out)
+    }
+}
+
+/// The report that a healthy store gives to an order.
+pub fn report_of(order: &Output) -> Option<Input> {
+    Some(match *order {
+        Output::Load { ticket, .. } => Input::Loaded {
+            ticket,
+            report: LoadReport::Loaded {
+                epoch: Epoch(1),
+                generation: Generation(1),
+                queue: QueueOverride::default(),
+                open: Vec::new(),
+            },
+        },
+        Output::Accept { ticket, ref accept } => Input::Accepted {
+            ticket,
+            report: AcceptReport::Committed {
+                claim: accept.claim.as_ref().map(|_| Claim { superseded: None }),
+            },
+        },
+        Output::Claim { ticket, .. } => Input::Claimed {
+            ticket,
+            report: ClaimReport::Committed(Claim { superseded: None }),
+        },
+        Output::Settle { ticket, .. } => Input::Settled {
+            ticket,
+            report: SettleReport::Committed,
+        },
+        Output::Lookup { ticket, .. } => Input::LookedUp {
+            ticket,
+            report: LookupReport::Unknown,
+        },
+        Output::Reset {
+            ticket, generation, ..
+        } => Input::WasReset {
+            ticket,
+            report: ResetReport::Committed {
+                generation: Generation(generation.0 + 1),
+                ended: Vec::new(),
+            },
+        },
+        Output::Configure { ticket, .. } => Input::Configured {
+            ticket,
+            report: ConfigureReport::Committed,
+        },
+        _ => return None,
+    })
+}
+
+/// The claims ordered in a drain, with what each takes along.
+pub fn claims(out: &[Output]) -> Vec<(RunId, Vec<RunId>)> {
+    out.iter()
+        .filter_map(|o| match o {
+            Output::Claim { fence, claim, .. } => Some((fence.run, claim.along.clone())),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Where the accepted messages of a drain stand.
+pub fn places(out: &[Output]) -> Vec<Place> {
+    answers(out)
+        .into_iter()
+        .filter_map(|(_, answer)| match answer {
+            Answer::Accepted { place, .. } => Some(place),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The refusals of a drain.
+pub fn refusals(out: &[Output]) -> Vec<Rejection> {
+    answers(out)
+        .into_iter()
+        .filter_map(|(_, answer)| match answer {
+            Answer::Rejected(why) => Some(why),
+            _ => None,
+        })
+        .collect()
 }
 
 pub fn load_ticket(out: &[Output]) -> Ticket {

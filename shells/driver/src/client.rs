@@ -3,147 +3,21 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tidegate_core::{
-    Attempt, Budget, Outcome, Rejection, RequestId, StoreError, Terminal, Time, Wall,
-};
+use tidegate_core::{QueueChange, RequestId, StoreError, Time};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::store::{SessionRow, TranscriptRow};
+use crate::reply::{Published, Reply, Status, Submission};
+use crate::store::{History, HistoryQuery, SessionRow, TranscriptRow};
 
-/// A message that asks for a run, in outside names.
+/// What an abort is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Submission {
-    /// The session key.
-    pub session_key: String,
-    /// The idempotency key; it is the run's name.
-    pub run_key: String,
-    /// The text.
-    pub message: String,
-    /// The run's own limit, if the request names one.
-    pub budget: Option<Budget>,
-}
-
-/// A run that has ended, with its texts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finished {
-    /// The run's name.
-    pub run_key: Arc<str>,
-    /// The session's name.
-    pub session_key: Arc<str>,
-    /// How it ended.
-    pub terminal: Terminal,
-    /// The assistant's text. The answer only if the run completed.
-    pub reply: Option<Arc<str>>,
-    /// The provider's own words about its failure.
-    pub detail: Option<Arc<str>>,
-}
-
-/// An answer to a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
-    /// The message is durable; a final reply follows.
-    Accepted {
-        /// The run's name.
-        run_key: Arc<str>,
-        /// The session's name.
-        session_key: Arc<str>,
-        /// When it was accepted.
-        at: Wall,
-    },
-    /// Accepted earlier and not ended; a final reply follows.
-    InFlight {
-        /// The run's name.
-        run_key: Arc<str>,
-        /// The session's name.
-        session_key: Arc<str>,
-    },
-    /// The run has ended.
-    Final {
-        /// How, with its texts.
-        finished: Finished,
-        /// Whether this end was told before.
-        replay: bool,
-    },
-    /// The result of a wait: the run has ended.
-    WaitEnded(Finished),
-    /// The result of a wait: its deadline passed.
-    WaitTimedOut {
-        /// Whether there is such a run; `None` if the store could not tell in time.
-        known: Option<bool>,
-    },
-    /// The result of a wait: the gateway ends; the next start can be asked.
-    WaitDraining,
-    /// The runs that an abort stopped.
-    Aborted {
-        /// Their names.
-        run_keys: Vec<Arc<str>>,
-    },
-    /// Refused; nothing was accepted.
-    Rejected(Rejection),
-}
-
-/// An event of a run, with its texts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Published {
-    /// The run's name.
-    pub run_key: Arc<str>,
-    /// The session's name.
-    pub session_key: Arc<str>,
-    /// Its number within the run: from 1, without gaps.
-    pub seq: u64,
-    /// Wall time of its publication.
-    pub at: Wall,
-    /// What happened.
-    pub event: RunEvent,
-}
-
-/// What happened to a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RunEvent {
-    /// An attempt began.
-    Start {
-        /// Which.
-        attempt: Attempt,
-        /// When.
-        at: Wall,
-    },
-    /// The assistant's text grew.
-    Text {
-        /// By this.
-        delta: String,
-        /// To this.
-        text: String,
-    },
-    /// The outcome is decided and being written.
-    Finishing {
-        /// The outcome to come.
-        outcome: Outcome,
-    },
-    /// The run has ended. Its last event.
-    End(Finished),
-}
-
-/// What the gateway is doing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Status {
-    /// Runs that have not ended.
-    pub live_runs: u64,
-    /// Runs that hold a slot of the global lane.
-    pub active_runs: u64,
-    /// The global lane's cap.
-    pub lane_cap: u64,
-    /// Open waits.
-    pub waits: u64,
-    /// Armed timers.
-    pub timers: u64,
-    /// Core inputs handled since the start.
-    pub inputs: u64,
-    /// Pieces of content held.
-    pub contents: u64,
-    /// Whether new work is refused because the gateway is about to end.
-    pub draining: bool,
-    /// Why the core halted, if it has.
-    pub halted: Option<String>,
+pub enum AbortScope {
+    /// One run, by its name.
+    Run(String),
+    /// The runs of the session that wait; the one at work goes on.
+    Queued,
+    /// All runs of the session.
+    All,
 }
 
 /// What the driver is told.
@@ -160,10 +34,10 @@ pub(crate) enum Command {
         timeout_ms: Option<u64>,
         replies: mpsc::UnboundedSender<Reply>,
     },
-    Abort {
+    Session {
         id: RequestId,
         session_key: String,
-        run_key: Option<String>,
+        ask: SessionAsk,
         replies: mpsc::UnboundedSender<Reply>,
     },
     Leave {
@@ -172,6 +46,27 @@ pub(crate) enum Command {
     Subscribe {
         events: mpsc::Sender<Arc<Published>>,
     },
+    Look(Look),
+    Drain {
+        budget_ms: Option<u64>,
+        done: oneshot::Sender<()>,
+    },
+    Stop {
+        done: oneshot::Sender<()>,
+    },
+}
+
+/// What is asked about a session as a whole.
+#[derive(Debug)]
+pub(crate) enum SessionAsk {
+    Abort(AbortScope),
+    Reset(Option<u64>),
+    Queue(QueueChange),
+}
+
+/// A read: of the store, or of what is held.
+#[derive(Debug)]
+pub(crate) enum Look {
     Sessions {
         limit: u32,
         rows: oneshot::Sender<Result<Vec<SessionRow>, StoreError>>,
@@ -179,6 +74,11 @@ pub(crate) enum Command {
     Transcript {
         session_key: String,
         rows: oneshot::Sender<Result<Vec<TranscriptRow>, StoreError>>,
+    },
+    History {
+        session_key: String,
+        query: HistoryQuery,
+        history: oneshot::Sender<Result<History, StoreError>>,
     },
     Live {
         session_keys: Vec<String>,
@@ -189,13 +89,6 @@ pub(crate) enum Command {
     },
     Armed {
         armed: oneshot::Sender<Vec<(Time, String)>>,
-    },
-    Drain {
-        budget_ms: Option<u64>,
-        done: oneshot::Sender<()>,
-    },
-    Stop {
-        done: oneshot::Sender<()>,
     },
 }
 
@@ -279,7 +172,7 @@ impl Client {
         })
     }
 
-    /// Waits for the end of a run. One reply: `WaitEnded`, `WaitTimedOut`,
+    /// Waits for the end of a run. One reply: `WaitEnded`, `WaitTimedOut`, `WaitPending`,
     /// `WaitDraining` or `Rejected`.
     #[must_use]
     pub fn wait(&self, run_key: String, timeout_ms: Option<u64>) -> Replies {
@@ -291,13 +184,31 @@ impl Client {
         })
     }
 
-    /// Stops one run or all runs of a session. One reply: `Aborted` or `Rejected`.
+    /// Stops runs of a session. One reply: `Aborted` or `Rejected`.
     #[must_use]
-    pub fn abort(&self, session_key: String, run_key: Option<String>) -> Replies {
-        self.ask(|id, replies| Command::Abort {
+    pub fn abort(&self, session_key: String, scope: AbortScope) -> Replies {
+        self.about(session_key, SessionAsk::Abort(scope))
+    }
+
+    /// Lets a session begin anew: its runs end and its next generation begins (P18); only if
+    /// it is at `expected_generation`, where one is named. One reply: `Reset` or `Rejected`.
+    #[must_use]
+    pub fn reset(&self, session_key: String, expected_generation: Option<u64>) -> Replies {
+        self.about(session_key, SessionAsk::Reset(expected_generation))
+    }
+
+    /// Shows or changes how a session queues. What is set is durable. One reply: `Queue` or
+    /// `Rejected`.
+    #[must_use]
+    pub fn queue(&self, session_key: String, change: QueueChange) -> Replies {
+        self.about(session_key, SessionAsk::Queue(change))
+    }
+
+    fn about(&self, session_key: String, ask: SessionAsk) -> Replies {
+        self.ask(|id, replies| Command::Session {
             id,
             session_key,
-            run_key,
+            ask,
             replies,
         })
     }
@@ -309,6 +220,10 @@ impl Client {
         let (events, rx) = mpsc::channel(capacity);
         let _ = self.commands.send(Command::Subscribe { events });
         rx
+    }
+
+    async fn look<T>(&self, look: impl FnOnce(oneshot::Sender<T>) -> Look) -> Result<T, Stopped> {
+        self.query(|tx| Command::Look(look(tx))).await
     }
 
     async fn query<T>(
@@ -328,7 +243,7 @@ impl Client {
         &self,
         limit: u32,
     ) -> Result<Result<Vec<SessionRow>, StoreError>, Stopped> {
-        self.query(|rows| Command::Sessions { limit, rows }).await
+        self.look(|rows| Look::Sessions { limit, rows }).await
     }
 
     /// The transcript of a session, oldest first.
@@ -339,8 +254,25 @@ impl Client {
         &self,
         session_key: String,
     ) -> Result<Result<Vec<TranscriptRow>, StoreError>, Stopped> {
-        self.query(|rows| Command::Transcript { session_key, rows })
+        self.look(|rows| Look::Transcript { session_key, rows })
             .await
+    }
+
+    /// A piece of a session's transcript, with what was accepted and is not in it yet.
+    ///
+    /// # Errors
+    /// [`Stopped`]; inside, what the store says.
+    pub async fn history(
+        &self,
+        session_key: String,
+        query: HistoryQuery,
+    ) -> Result<Result<History, StoreError>, Stopped> {
+        self.look(|history| Look::History {
+            session_key,
+            query,
+            history,
+        })
+        .await
     }
 
     /// For each session key: the names of its runs at work or waiting, in order.
@@ -348,8 +280,7 @@ impl Client {
     /// # Errors
     /// [`Stopped`].
     pub async fn live(&self, session_keys: Vec<String>) -> Result<Vec<Vec<Arc<str>>>, Stopped> {
-        self.query(|live| Command::Live { session_keys, live })
-            .await
+        self.look(|live| Look::Live { session_keys, live }).await
     }
 
     /// What the gateway is doing.
@@ -357,7 +288,7 @@ impl Client {
     /// # Errors
     /// [`Stopped`].
     pub async fn status(&self) -> Result<Status, Stopped> {
-        self.query(|status| Command::Status { status }).await
+        self.look(|status| Look::Status { status }).await
     }
 
     /// The armed deadlines, soonest first, each with its name.
@@ -365,7 +296,7 @@ impl Client {
     /// # Errors
     /// [`Stopped`].
     pub async fn armed(&self) -> Result<Vec<(Time, String)>, Stopped> {
-        self.query(|armed| Command::Armed { armed }).await
+        self.look(|armed| Look::Armed { armed }).await
     }
 
     /// Lets nothing new begin and returns when nothing is at work any more, or when the budget

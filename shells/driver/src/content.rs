@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use tidegate_core::{ContentOwner, RunId, Terminal};
 
-use crate::client::Finished;
 use crate::store::{RunNames, StoredText};
 
 /// The outside names of a run, shared by all that is told about it.
@@ -44,6 +43,8 @@ pub(crate) struct Content {
     pub(crate) message: String,
     pub(crate) reply: String,
     pub(crate) detail: Option<String>,
+    /// The name of the turn that took the run along, where the store told it.
+    pub(crate) turn: Option<Arc<str>>,
     /// How much of the reply the store was told.
     pub(crate) saved: usize,
 }
@@ -83,6 +84,7 @@ impl Contents {
         }
         content.reply = text.reply.unwrap_or_default();
         content.detail = text.detail;
+        content.turn = text.turn_key.map(Into::into);
     }
 
     /// The texts that a terminal names: as much of the reply as it says, and the detail.
@@ -99,7 +101,11 @@ impl Contents {
         } else {
             None
         };
-        StoredText { reply, detail }
+        StoredText {
+            reply,
+            detail,
+            turn_key: None,
+        }
     }
 }
 
@@ -119,8 +125,8 @@ impl Runs {
         self.names.insert(run, names);
     }
 
-    pub(crate) fn forget(&mut self, run: RunId) {
-        self.names.remove(&run);
+    pub(crate) fn forget(&mut self, run: RunId) -> Option<Names> {
+        self.names.remove(&run)
     }
 
     pub(crate) fn get(&self, run: RunId) -> Option<&Names> {
@@ -133,16 +139,5 @@ impl Runs {
             run_key: run.to_string().into(),
             session_key: "".into(),
         })
-    }
-}
-
-/// An end with its names and texts.
-pub(crate) fn finished(names: Names, terminal: Terminal, text: StoredText) -> Finished {
-    Finished {
-        run_key: names.run_key,
-        session_key: names.session_key,
-        terminal,
-        reply: text.reply.map(Into::into),
-        detail: text.detail.map(Into::into),
     }
 }

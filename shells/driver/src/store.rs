@@ -5,9 +5,16 @@
 //! it on a thread of its own and gathers what arrives meanwhile into the next batch.
 
 use tidegate_core::{
-    Accept, AcceptReport, ClaimOrder, ClaimReport, Epoch, Fence, LoadReport, LookupReport, RunId,
-    SessionId, SettleReport, StoreError, Terminal, Wall,
+    Accept, AcceptReport, ClaimOrder, ClaimReport, ConfigureReport, Epoch, Fence, Generation,
+    LoadReport, LookupReport, QueueMode, QueueOverride, ResetReport, RunId, SessionId,
+    SettleReport, StoreError, Terminal, Wall,
 };
+
+/// The most rows that one [`History`] holds, and the most pending messages beside them (law 9).
+pub const HISTORY_MAX_ROWS: u32 = 1_000;
+/// The most bytes of text in the rows of one [`History`], and in its pending messages. A
+/// single text that is larger comes alone.
+pub const HISTORY_MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Text that the store keeps about a finished run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +23,9 @@ pub struct StoredText {
     pub reply: Option<String>,
     /// The provider's words about its failure, if the terminal names any.
     pub detail: Option<String>,
+    /// The idempotency key of the turn that took the run along, if one did. Told by the
+    /// store; of no use in an order to it.
+    pub turn_key: Option<String>,
 }
 
 /// The outside names of a run.
@@ -45,6 +55,11 @@ pub enum RowMark {
     Partial,
     /// What a crash left of an attempt; never an answer (design section 5).
     Interrupted,
+    /// A user's message that gave way in a full queue and was never answered (spec 3.3).
+    Dropped {
+        /// Whether the model is told its first words.
+        told: bool,
+    },
 }
 
 /// A transcript row.
@@ -56,14 +71,56 @@ pub struct TranscriptRow {
     pub role: Role,
     /// How complete it is.
     pub mark: RowMark,
-    /// The run that wrote it.
+    /// The run that it belongs to.
     pub run: RunId,
     /// The run's idempotency key.
     pub run_key: String,
+    /// The run whose claim or end wrote it: for a message that was taken along, the run in
+    /// whose turn; else mostly the row's own.
+    pub turn: RunId,
+    /// The queue mode of a chat message's run.
+    pub queue: Option<QueueMode>,
     /// When it was written.
     pub at: Wall,
     /// The text.
     pub text: String,
+}
+
+/// Which piece of a transcript is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryQuery {
+    /// The rows after this number, oldest first; `None`: the newest rows.
+    pub after_seq: Option<u64>,
+    /// At most this many; more than [`HISTORY_MAX_ROWS`] counts as that.
+    pub limit: u32,
+}
+
+/// A piece of a session's current transcript, all of one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct History {
+    /// The transcript's generation; 1 for a session that has no row yet.
+    pub generation: u64,
+    /// The rows, oldest first. Within [`HISTORY_MAX_BYTES`]: what is cut off is the far end,
+    /// so it can be asked for from here.
+    pub rows: Vec<TranscriptRow>,
+    /// How many rows the transcript has.
+    pub total: u64,
+    /// The number of its last row; 0 without one.
+    pub last_seq: u64,
+    /// Accepted messages that have not ended and are not in the transcript yet, oldest first;
+    /// at most [`HISTORY_MAX_ROWS`] and [`HISTORY_MAX_BYTES`] of them.
+    pub pending: Vec<PendingInput>,
+}
+
+/// An accepted message that is not in the transcript yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingInput {
+    /// The run's idempotency key.
+    pub run_key: String,
+    /// The message.
+    pub text: String,
+    /// When it was accepted.
+    pub accepted_at: Wall,
 }
 
 /// A row of the list of sessions.
@@ -138,6 +195,34 @@ pub enum StoreOp {
         /// The texts that the terminal names.
         text: StoredText,
     },
+    /// [`Output::Reset`](tidegate_core::Output::Reset).
+    Reset {
+        /// The session.
+        session: SessionId,
+        /// Its key, for a session that has no row yet.
+        session_key: String,
+        /// The generation that ends.
+        generation: Generation,
+        /// The lease.
+        epoch: Epoch,
+        /// Wall time of the reset.
+        at: Wall,
+    },
+    /// [`Output::Configure`](tidegate_core::Output::Configure).
+    Configure {
+        /// The session.
+        session: SessionId,
+        /// Its key, for a session that has no row yet.
+        session_key: String,
+        /// Its generation.
+        generation: Generation,
+        /// The lease.
+        epoch: Epoch,
+        /// What the session sets for itself.
+        queue: QueueOverride,
+        /// Wall time of the change.
+        at: Wall,
+    },
     /// [`Output::Lookup`](tidegate_core::Output::Lookup).
     Lookup {
         /// The run.
@@ -147,6 +232,13 @@ pub enum StoreOp {
     Transcript {
         /// The session.
         session: SessionId,
+    },
+    /// A piece of that transcript, with what waits to come into it.
+    History {
+        /// The session.
+        session: SessionId,
+        /// Which piece.
+        query: HistoryQuery,
     },
     /// The sessions that hold accepted runs without an end, oldest first.
     OpenSessions,
@@ -185,6 +277,10 @@ pub enum StoreDone {
     },
     /// Of [`StoreOp::Settle`].
     Settled(SettleReport),
+    /// Of [`StoreOp::Reset`].
+    WasReset(ResetReport),
+    /// Of [`StoreOp::Configure`].
+    Configured(ConfigureReport),
     /// Of [`StoreOp::Lookup`].
     LookedUp {
         /// What the core is told.
@@ -196,6 +292,8 @@ pub enum StoreDone {
     },
     /// Of [`StoreOp::Transcript`].
     Transcript(Result<Vec<TranscriptRow>, StoreError>),
+    /// Of [`StoreOp::History`].
+    History(Result<History, StoreError>),
     /// Of [`StoreOp::OpenSessions`].
     OpenSessions(Result<Vec<SessionId>, StoreError>),
     /// Of [`StoreOp::Sessions`].

@@ -6,7 +6,7 @@
 use tidegate_core::{ContentOwner, StoreError, Ticket};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::store::{SessionRow, Store, StoreDone, StoreOp, TranscriptRow};
+use crate::store::{History, SessionRow, Store, StoreDone, StoreOp, TranscriptRow};
 
 /// The most operations in one batch.
 const BATCH: usize = 256;
@@ -30,6 +30,8 @@ pub(crate) enum Origin {
     Sessions(oneshot::Sender<Result<Vec<SessionRow>, StoreError>>),
     /// A client that reads a transcript.
     Transcript(oneshot::Sender<Result<Vec<TranscriptRow>, StoreError>>),
+    /// A client that reads a piece of one.
+    History(oneshot::Sender<Result<History, StoreError>>),
     /// A client that waits until all before it is done.
     Flush(oneshot::Sender<()>),
 }
@@ -103,6 +105,10 @@ fn tell(reports: &mpsc::UnboundedSender<Done>, origin: Origin, done: StoreDone) 
         }
         (Origin::Transcript(rows), StoreDone::Transcript(result)) => {
             let _ = rows.send(result);
+            true
+        }
+        (Origin::History(history), StoreDone::History(result)) => {
+            let _ = history.send(result);
             true
         }
         (origin, done) => reports.send(Done { origin, done }).is_ok(),

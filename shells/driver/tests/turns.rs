@@ -4,7 +4,9 @@ mod stage;
 
 use stage::*;
 use tidegate_core::{Attempt, ErrorClass, Failure, ModelEnd, Outcome, Rejection, StoreError};
-use tidegate_driver::{DriverError, Reply, Role, RowMark, RunEvent, Store, StoreDone, StoreOp};
+use tidegate_driver::{
+    AbortScope, DriverError, Reply, Role, RowMark, RunEvent, Store, StoreDone, StoreOp,
+};
 use tidegate_store::StateDir;
 
 fn state_dir() -> (tempfile::TempDir, StateDir) {
@@ -89,7 +91,7 @@ async fn an_abort_closes_the_model_call() {
         stage.events.recv().await.expect("an event").event,
         RunEvent::Text { .. }
     ) {}
-    let mut abort = stage.client.abort("s".to_owned(), None);
+    let mut abort = stage.client.abort("s".to_owned(), AbortScope::All);
     let Reply::Aborted { run_keys } = abort.next().await.expect("a reply") else {
         panic!("aborted")
     };

@@ -22,6 +22,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
+use crate::events::Interest;
 use crate::gate::{Gate, GateKey, is_gate_error};
 use crate::handshake::{self, Peer, Refusal, Scope};
 use crate::limits::{
@@ -156,14 +157,24 @@ where
     let outbox = Arc::new(Outbox::default());
     let hello = queries::hello(&shared, &peer, conn_id);
     outbox.respond(ServerFrame::Response(Response::ok(peer.request_id.clone(), hello)).to_text());
-    let _listening = shared.hub.listen(&outbox, peer.holds(Scope::Read));
+    let interest = match (peer.holds(Scope::Read), peer.scoped) {
+        (false, _) => Interest::Nothing,
+        (true, false) => Interest::Everything,
+        (true, true) => Interest::Subscribed,
+    };
+    let listening = shared.hub.listen(&outbox, interest);
     if shared.is_stopping() {
         // The hub's own close went out before this connection was in it.
         outbox.close(close::RESTART, "service restart");
     }
     let ping_written = AtomicBool::new(false);
     let (mut sink, mut stream) = ws.split();
-    let reader = Reader::new(shared, Arc::new(peer), Arc::clone(&outbox), &ping_written);
+    let reader = Reader::new(
+        shared,
+        Arc::new(peer),
+        (Arc::clone(&outbox), listening.id),
+        &ping_written,
+    );
     let grace = Duration::from_millis(CLOSE_GRACE_MS);
     let ended = {
         let writing = std::pin::pin!(write(&mut sink, &outbox, &ping_written));
@@ -241,6 +252,7 @@ struct Reader<'a> {
     shared: Arc<Shared>,
     peer: Arc<Peer>,
     outbox: Arc<Outbox>,
+    listener: u64,
     requests: JoinSet<()>,
     pings: Interval,
     ping_open: bool,
@@ -251,7 +263,7 @@ impl<'a> Reader<'a> {
     fn new(
         shared: Arc<Shared>,
         peer: Arc<Peer>,
-        outbox: Arc<Outbox>,
+        (outbox, listener): (Arc<Outbox>, u64),
         ping_written: &'a AtomicBool,
     ) -> Self {
         let period = Duration::from_millis(PING_MS);
@@ -261,6 +273,7 @@ impl<'a> Reader<'a> {
             shared,
             peer,
             outbox,
+            listener,
             requests: JoinSet::new(),
             pings,
             ping_open: false,
@@ -337,7 +350,13 @@ impl<'a> Reader<'a> {
                 );
                 Response::err(request.id, WireError::try_later(why, RETRY_AFTER_MS))
             }
-            Ok(request) => match methods::start(&self.shared, &self.peer, &self.outbox, request) {
+            Ok(request) => match methods::start(
+                &self.shared,
+                &self.peer,
+                &self.outbox,
+                self.listener,
+                request,
+            ) {
                 Started::Answered(response) => response,
                 Started::UnderWay(rest) => {
                     self.requests.spawn(rest);

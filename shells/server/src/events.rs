@@ -1,67 +1,130 @@
-//! Fans the events of runs out to all connections.
+//! Fans events out to the connections, and lets one that was away catch up.
 //!
 //! One subscription to the driver serves them all: an event is put into its words once, and
-//! each connection numbers it for itself. Owns no run state but the length of the text that
-//! was last told, to say `replace` when a text is not a continuation.
+//! each connection numbers it for itself. Owns who listens to what, and the logs of the
+//! sessions that are at work or listened to; it decides nothing about runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tidegate_driver::{Client, Published, RunEvent};
-use tidegate_wire::{
-    AgentData, AgentEvent, ChatEvent, ChatMessage, ChatState, Lifecycle, Phase, event_name,
-};
-use tokio::sync::mpsc;
+use tidegate_driver::{Client, Placed, Published, RunEvent};
+use tidegate_wire::{ChatState, InFlightRun, MissedEvent, event_name};
+use tokio::sync::{Notify, mpsc};
 
-use crate::keys::agent_of;
-use crate::limits::EVENTS_CAPACITY;
+use crate::changes;
+use crate::limits::{EVENTS_CAPACITY, SUBSCRIPTIONS_PER_CONNECTION};
+use crate::log::{SessionLog, Told};
 use crate::outbox::{Outbox, close};
 use crate::project;
+use crate::words::{self, About};
 
-/// The connections that events go to.
+/// The connections that events go to, and what was told lately.
 #[derive(Debug, Default)]
 pub(crate) struct Hub {
-    listeners: Mutex<Listeners>,
+    state: Mutex<State>,
+    /// Rows of some session are to be read and told.
+    pub(crate) rows: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Listeners {
+pub(crate) struct State {
     next: u64,
-    outboxes: BTreeMap<u64, Listener>,
+    pub(crate) listeners: BTreeMap<u64, Listener>,
+    pub(crate) logs: BTreeMap<Arc<str>, SessionLog>,
+    /// The highest number of a log that is gone: no later event of its session is below.
+    floor: u64,
+    /// The bytes of all logs.
+    bytes: usize,
+    /// Sessions whose rows are to be read and told.
+    pub(crate) dirty: BTreeSet<Arc<str>>,
 }
 
+/// A connection that events go to.
 #[derive(Debug)]
-struct Listener {
-    outbox: Arc<Outbox>,
-    runs: bool,
+pub(crate) struct Listener {
+    pub(crate) outbox: Arc<Outbox>,
+    interest: Interest,
+    /// Whether it hears how all sessions change.
+    pub(crate) roster: bool,
+    /// The sessions that it hears all of, and how far their rows were told to it.
+    pub(crate) keys: BTreeMap<Arc<str>, (u64, u64)>,
+}
+
+/// Of which runs a connection hears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interest {
+    /// None: it may not.
+    Nothing,
+    /// All of them.
+    Everything,
+    /// Those of the sessions that it subscribed to.
+    Subscribed,
 }
 
 /// A connection's place in the hub. Dropping it ends its events.
 #[derive(Debug)]
 pub(crate) struct Listening {
     hub: Arc<Hub>,
-    id: u64,
+    /// Names the connection in the hub.
+    pub id: u64,
 }
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        self.hub.lock().outboxes.remove(&self.id);
+        let mut state = self.hub.lock();
+        let listener = state.listeners.remove(&self.id);
+        for key in listener.iter().flat_map(|listener| listener.keys.keys()) {
+            state.leave(key);
+        }
     }
 }
 
+/// Keeps a session's log while somebody reads or asks. Dropping it lets go.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    hub: Arc<Hub>,
+    key: Arc<str>,
+    run: Option<Arc<str>>,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut state = self.hub.lock();
+        if let Some(log) = state.logs.get_mut(&self.key) {
+            log.holds -= 1;
+            if let Some(run) = &self.run {
+                log.unexpect(run);
+            }
+        }
+        state.let_go(&self.key);
+    }
+}
+
+/// Where a client that catches up stands.
+#[derive(Debug)]
+pub(crate) struct Caught {
+    /// The number of the last event that was told.
+    pub last: u64,
+    /// The events that it missed; or, where they are not remembered, the runs at work from
+    /// their beginning.
+    pub events: Vec<MissedEvent>,
+    /// Whether it is the latter.
+    pub reset: bool,
+}
+
 impl Hub {
-    /// Lets a connection hear of everything from now on; of runs only if `runs`.
-    pub fn listen(self: &Arc<Self>, outbox: &Arc<Outbox>, runs: bool) -> Listening {
-        let mut listeners = self.lock();
-        let id = listeners.next;
-        listeners.next += 1;
-        listeners.outboxes.insert(
-            id,
-            Listener {
-                outbox: Arc::clone(outbox),
-                runs,
-            },
-        );
+    /// Lets a connection hear of everything from now on; of runs as `interest` says.
+    pub fn listen(self: &Arc<Self>, outbox: &Arc<Outbox>, interest: Interest) -> Listening {
+        let mut state = self.lock();
+        let id = state.next;
+        state.next += 1;
+        let listener = Listener {
+            outbox: Arc::clone(outbox),
+            interest,
+            roster: false,
+            keys: BTreeMap::new(),
+        };
+        state.listeners.insert(id, listener);
         Listening {
             hub: Arc::clone(self),
             id,
@@ -71,45 +134,28 @@ impl Hub {
     /// Tells all connections.
     pub fn tell(&self, name: &'static str, payload: &impl serde::Serialize) {
         let payload: Arc<str> = project::to_value(payload).to_string().into();
-        for listener in self.lock().outboxes.values() {
+        for listener in self.lock().listeners.values() {
             listener.outbox.event(name, &payload, false);
         }
     }
 
     /// Closes all connections.
     pub fn close(&self, code: u16, reason: &str) {
-        for listener in self.lock().outboxes.values() {
+        for listener in self.lock().listeners.values() {
             listener.outbox.close(code, reason);
         }
     }
 
-    fn tell_run(&self, words: &[(&'static str, Arc<str>)], droppable: bool) {
-        for listener in self
-            .lock()
-            .outboxes
-            .values()
-            .filter(|listener| listener.runs)
-        {
-            for (name, payload) in words {
-                listener.outbox.event(name, payload, droppable);
-            }
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Listeners> {
-        // The map is whole after every statement, so a panic elsewhere left nothing half done.
-        self.listeners
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // The maps are whole after every statement, so a panic elsewhere left nothing half done.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Carries the driver's events to the connections, until the driver ends.
     pub async fn carry(&self, client: Client, mut events: mpsc::Receiver<Arc<Published>>) {
-        let mut told = Told::default();
         loop {
             while let Some(event) = events.recv().await {
-                let droppable = matches!(event.event, RunEvent::Text { .. });
-                self.tell_run(&told.words(&event), droppable);
+                self.publish(&event);
             }
             if client.status().await.is_err() {
                 return;
@@ -120,183 +166,234 @@ impl Hub {
             );
             self.close(close::INTERNAL, "events were lost, connect again");
             events = client.subscribe(EVENTS_CAPACITY);
-            told = Told::default();
+            self.lock().forget();
+        }
+    }
+
+    /// Tells an event of a run.
+    pub fn publish(&self, event: &Arc<Published>) {
+        let droppable = matches!(event.event, RunEvent::Text { .. });
+        let key = &event.session_key;
+        let mut state = self.lock();
+        let told = state.with_log(key, |log, total| log.take(event, total));
+        state.tell_run(key, &told, droppable);
+        if let Some(change) = changes::of(event, &state) {
+            state.tell_change(&change);
+        }
+        let appends = matches!(
+            event.event,
+            RunEvent::Start { .. } | RunEvent::Bound { .. } | RunEvent::End(_)
+        );
+        if appends && state.wants_rows(key) {
+            state.mark(key, &event.run_key);
+            self.rows.notify_one();
+        }
+        state.let_go(key);
+    }
+
+    /// Keeps a session's log until the hold is dropped. With a run: a request is under way
+    /// that may be accepted as that run.
+    pub fn hold(self: &Arc<Self>, key: &str, run: Option<&str>) -> Hold {
+        let (key, run): (Arc<str>, Option<Arc<str>>) = (key.into(), run.map(Into::into));
+        self.lock().with_log(&key, |log, _| {
+            log.holds += 1;
+            if let Some(run) = &run {
+                log.expect(run);
+            }
+        });
+        Hold {
+            hub: Arc::clone(self),
+            key,
+            run,
+        }
+    }
+
+    /// A message was accepted: tells where it stands, unless its run has been heard of already.
+    pub fn accepted(&self, about: &About, place: &Placed) {
+        let mut state = self.lock();
+        let key = &about.session;
+        let told = state.with_log(key, |log, total| {
+            let is_first = log.accepted(&about.run);
+            let said = words::placed(place).filter(|_| is_first);
+            said.map(|said| log.tell(about, said, total))
+        });
+        state.tell_run(key, &told.unwrap_or_default(), false);
+        let change = changes::sent(about, &state);
+        state.tell_change(&change);
+        state.let_go(key);
+    }
+
+    /// Tells a conversation something that belongs to no run.
+    pub fn tell_chat(&self, about: &About, said: ChatState) {
+        let mut state = self.lock();
+        let told = state.with_log(&about.session, |log, total| {
+            log.tell_chat(about, said, total)
+        });
+        state.tell_run(&about.session, &[told], false);
+        state.let_go(&about.session);
+    }
+
+    /// How often rows may have come to a session's transcript. Needs a hold.
+    pub fn appended(&self, key: &str) -> u64 {
+        self.lock().logs.get(key).map_or(0, |log| log.appended)
+    }
+
+    /// The run at work and the number of the last event, if no rows came since `appended`.
+    pub fn look(&self, key: &str, appended: u64) -> Option<(Option<InFlightRun>, u64)> {
+        let state = self.lock();
+        let log = state.logs.get(key)?;
+        (log.appended == appended).then(|| (log.in_flight(), log.last()))
+    }
+
+    /// Lets a connection hear all of a session from here on, and answers its request in the
+    /// same instant: nothing is told between. `None`: rows came since `appended`, look again.
+    /// `Some(false)`: it listens to too many.
+    pub fn subscribe(
+        &self,
+        listener: u64,
+        key: &str,
+        rows: (u64, u64),
+        (appended, after): (u64, Option<u64>),
+        answer: impl FnOnce(Caught) -> String,
+    ) -> Option<bool> {
+        let mut state = self.lock();
+        let State {
+            logs, listeners, ..
+        } = &mut *state;
+        let log = logs.get_mut(key)?;
+        if log.appended != appended {
+            return None;
+        }
+        let Some(listener) = listeners.get_mut(&listener) else {
+            return Some(true);
+        };
+        let is_new = !listener.keys.contains_key(key);
+        if is_new && listener.keys.len() >= SUBSCRIPTIONS_PER_CONNECTION {
+            return Some(false);
+        }
+        listener.keys.insert(key.into(), rows);
+        log.subscribers += usize::from(is_new);
+        let missed = after.and_then(|after| log.missed(after));
+        let caught = Caught {
+            last: log.last(),
+            reset: missed.is_none(),
+            events: missed.unwrap_or_else(|| log.whole()),
+        };
+        listener.outbox.respond(answer(caught));
+        Some(true)
+    }
+
+    /// Lets a connection hear no more of a session than before it subscribed.
+    pub fn unsubscribe(&self, listener: u64, key: &str) {
+        let mut state = self.lock();
+        let listener = state.listeners.get_mut(&listener);
+        if listener.is_some_and(|listener| listener.keys.remove(key).is_some()) {
+            state.leave(key);
+        }
+    }
+
+    /// Whether a connection hears how all sessions change.
+    pub fn set_roster(&self, listener: u64, roster: bool) {
+        if let Some(listener) = self.lock().listeners.get_mut(&listener) {
+            listener.roster = roster;
         }
     }
 }
 
-/// How much of each live run's text was told. Bounded by the live runs: an end removes it.
-#[derive(Debug, Default)]
-struct Told(BTreeMap<Arc<str>, usize>);
-
-impl Told {
-    /// An event in the words of the wire.
-    fn words(&mut self, published: &Published) -> Vec<(&'static str, Arc<str>)> {
-        let (data, chat) = match &published.event {
-            RunEvent::Start { attempt, at } => (
-                AgentData::Lifecycle(Lifecycle {
-                    attempt: Some(attempt.0),
-                    started_at: Some(at.0),
-                    ..Lifecycle::step(Phase::Start)
-                }),
-                None,
-            ),
-            RunEvent::Text { delta, text } => self.text(published, delta, text),
-            RunEvent::Finishing { outcome } => (
-                AgentData::Lifecycle(project::lifecycle_finishing(*outcome)),
-                None,
-            ),
-            RunEvent::End(finished) => {
-                self.0.remove(&published.run_key);
-                (
-                    AgentData::Lifecycle(project::lifecycle_end(finished)),
-                    Some(project::chat_end(finished)),
-                )
-            }
-        };
-        let agent_id = agent_of(&published.session_key);
-        let mut words = Vec::with_capacity(2);
-        words.push((
-            event_name::AGENT,
-            written(&AgentEvent {
-                run_id: published.run_key.to_string(),
-                session_key: published.session_key.to_string(),
-                agent_id: agent_id.to_owned(),
-                data,
-                seq: published.seq,
-                ts: published.at.0,
-            }),
-        ));
-        words.extend(chat.map(|state| {
-            let chat = ChatEvent {
-                run_id: published.run_key.to_string(),
-                session_key: published.session_key.to_string(),
-                agent_id: agent_id.to_owned(),
-                seq: published.seq,
-                state,
-            };
-            (event_name::CHAT, written(&chat))
-        }));
-        words
+impl State {
+    fn with_log<T>(
+        &mut self,
+        key: &Arc<str>,
+        work: impl FnOnce(&mut SessionLog, &mut usize) -> T,
+    ) -> T {
+        let floor = self.floor;
+        let log = self
+            .logs
+            .entry(Arc::clone(key))
+            .or_insert_with(|| SessionLog::new(floor));
+        work(log, &mut self.bytes)
     }
 
-    fn text(
-        &mut self,
-        published: &Published,
-        delta: &str,
-        text: &str,
-    ) -> (AgentData, Option<ChatState>) {
-        let told = self
-            .0
-            .insert(Arc::clone(&published.run_key), text.len())
-            .unwrap_or(0);
-        let replace = (told + delta.len() != text.len()).then_some(true);
-        let message = Some(ChatMessage::assistant(text, published.at.0));
-        let delta_text = if replace.is_some() { text } else { delta }.to_owned();
-        let delta = if replace.is_some() { "" } else { delta }.to_owned();
-        (
-            AgentData::Assistant {
-                text: text.to_owned(),
-                delta,
-                replace,
-            },
-            Some(ChatState::Delta {
-                delta_text,
-                message,
-                replace,
-            }),
-        )
+    /// Frees a log that nobody needs.
+    pub(crate) fn let_go(&mut self, key: &str) {
+        if self.logs.get(key).is_some_and(SessionLog::is_idle)
+            && let Some(mut log) = self.logs.remove(key)
+        {
+            self.floor = self.floor.max(log.last());
+            log.forget(&mut self.bytes);
+        }
+    }
+
+    fn leave(&mut self, key: &str) {
+        if let Some(log) = self.logs.get_mut(key) {
+            log.subscribers -= 1;
+        }
+        self.let_go(key);
+    }
+
+    /// Events were lost: nothing that is held is sure any more.
+    fn forget(&mut self) {
+        let keys: Vec<Arc<str>> = self.logs.keys().cloned().collect();
+        for key in keys {
+            if let Some(log) = self.logs.get_mut(&key) {
+                log.forget(&mut self.bytes);
+            }
+            self.let_go(&key);
+        }
+    }
+
+    fn tell_run(&self, key: &str, told: &[Told], droppable: bool) {
+        let hears = |listener: &&Listener| match listener.interest {
+            Interest::Nothing => false,
+            Interest::Everything => true,
+            Interest::Subscribed => listener.keys.contains_key(key),
+        };
+        for listener in self.listeners.values().filter(hears) {
+            for (name, payload) in told {
+                listener.outbox.event(name, payload, droppable);
+            }
+        }
+    }
+
+    /// Tells how a session changed to those who subscribed to that.
+    pub(crate) fn tell_change(&self, change: &tidegate_wire::SessionsChanged) {
+        let key = change.session_key.as_str();
+        let mut hears = self
+            .listeners
+            .values()
+            .filter(|listener| listener.hears(key))
+            .peekable();
+        if hears.peek().is_none() {
+            return;
+        }
+        let payload = words::written(change);
+        for listener in hears {
+            listener
+                .outbox
+                .event(event_name::SESSIONS_CHANGED, &payload, false);
+        }
+    }
+
+    pub(crate) fn wants_rows(&self, key: &str) -> bool {
+        self.listeners.values().any(|listener| listener.hears(key))
+    }
+
+    /// Rows of a run may have come to a transcript.
+    pub(crate) fn mark(&mut self, key: &Arc<str>, run: &Arc<str>) {
+        if let Some(log) = self.logs.get_mut(key) {
+            log.dirty.insert(Arc::clone(run));
+            self.dirty.insert(Arc::clone(key));
+        }
     }
 }
 
-fn written(payload: &impl serde::Serialize) -> Arc<str> {
-    serde_json::to_string(payload)
-        .expect("wire types have string keys and finite numbers only")
-        .into()
+impl Listener {
+    /// Whether it hears of a session's rows and changes.
+    pub(crate) fn hears(&self, key: &str) -> bool {
+        self.roster || self.keys.contains_key(key)
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::Value;
-    use tidegate_core::{Attempt, Wall};
-
-    fn event(seq: u64, event: RunEvent) -> Published {
-        Published {
-            run_key: "r".into(),
-            session_key: "agent:main:main".into(),
-            seq,
-            at: Wall(seq),
-            event,
-        }
-    }
-
-    fn text(seq: u64, delta: &str, text: &str) -> Published {
-        event(
-            seq,
-            RunEvent::Text {
-                delta: delta.to_owned(),
-                text: text.to_owned(),
-            },
-        )
-    }
-
-    fn payloads(told: &mut Told, published: &Published) -> Vec<Value> {
-        told.words(published)
-            .iter()
-            .map(|(_, text)| serde_json::from_str(text).unwrap())
-            .collect()
-    }
-
-    /// surface 3.2: a delta is appended, or says that it replaces
-    #[test]
-    fn a_text_after_a_loss_replaces_what_was_told() {
-        let mut told = Told::default();
-        let [agent, chat] = &payloads(&mut told, &text(1, "a", "a"))[..] else {
-            panic!("two events")
-        };
-        assert_eq!(
-            (&agent["data"]["delta"], &chat["deltaText"]),
-            (&"a".into(), &"a".into())
-        );
-        assert_eq!(
-            (agent["data"].get("replace"), chat.get("replace")),
-            (None, None)
-        );
-        let [agent, chat] = &payloads(&mut told, &text(3, "c", "abc"))[..] else {
-            panic!("two events")
-        };
-        assert_eq!(
-            (&agent["data"]["delta"], &agent["data"]["replace"]),
-            (&"".into(), &true.into())
-        );
-        assert_eq!(
-            (&chat["deltaText"], &chat["replace"]),
-            (&"abc".into(), &true.into())
-        );
-        let [_, chat] = &payloads(&mut told, &text(4, "d", "abcd"))[..] else {
-            panic!("two events")
-        };
-        assert_eq!(
-            (&chat["deltaText"], chat.get("replace")),
-            (&"d".into(), None)
-        );
-        payloads(
-            &mut told,
-            &event(
-                5,
-                RunEvent::Start {
-                    attempt: Attempt(2),
-                    at: Wall(5),
-                },
-            ),
-        );
-        let [_, chat] = &payloads(&mut told, &text(6, "new", "new"))[..] else {
-            panic!("two events")
-        };
-        assert_eq!(
-            (&chat["deltaText"], &chat["replace"]),
-            (&"new".into(), &true.into())
-        );
-    }
-}
+#[path = "events_tests.rs"]
+mod tests;

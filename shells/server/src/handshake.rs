@@ -5,7 +5,8 @@
 
 use serde_json::json;
 use tidegate_wire::{
-    BadFrame, CAP_KNOWN_RUN, ConnectParams, PROTOCOL, Request, Response, WireError, method,
+    BadFrame, CAP_KNOWN_RUN, CAP_SESSION_EVENTS, ConnectParams, PROTOCOL, Request, Response,
+    WireError, method,
 };
 
 use crate::outbox::close;
@@ -25,6 +26,8 @@ pub(crate) struct Peer {
     pub scopes: Vec<String>,
     /// Whether it understands `known: false`.
     pub known_run: bool,
+    /// It wants the events of runs only of sessions that it subscribed to.
+    pub scoped: bool,
 }
 
 /// Why a socket is turned away.
@@ -83,6 +86,7 @@ pub(crate) fn judge(frame: &[u8], token: &Token) -> Result<Peer, Box<Refusal>> {
         request_id: id,
         client: format!("{}/{}", connect.client.id, connect.client.mode),
         known_run: connect.caps.iter().any(|cap| cap == CAP_KNOWN_RUN),
+        scoped: connect.caps.iter().any(|cap| cap == CAP_SESSION_EVENTS),
         scopes: connect.scopes,
     })
 }

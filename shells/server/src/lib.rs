@@ -6,21 +6,33 @@
 //! them are named in [`limits`]. Who presents the gateway's token is its operator and holds
 //! the scopes that it asks for; there is no other identity.
 
+mod changes;
+mod chat;
+mod commands;
 mod connection;
+mod control;
+mod cursor;
 mod events;
 mod gate;
 mod handshake;
+mod history;
 mod http;
 mod keys;
 pub mod limits;
+mod log;
 mod methods;
 mod net;
 mod outbox;
 mod project;
 mod queries;
+mod refusals;
+mod rows;
 mod seats;
+mod sentences;
 mod server;
+mod subscribe;
 mod token;
+mod words;
 
 pub use net::TcpPort;
 pub use server::{Server, ServerConfig};

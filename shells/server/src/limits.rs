@@ -55,6 +55,48 @@ pub const READY_MS: u64 = 2_000;
 /// Run events that may wait for the server before the driver leaves text out.
 pub const EVENTS_CAPACITY: usize = 4_096;
 
+/// Events of one session that are remembered for clients that were away. Text that grew costs
+/// two a step; at the pace of 75 ms that is two and a half minutes of text.
+pub const LOG_EVENTS: usize = 4_096;
+
+/// The most bytes of them. Beyond this or [`LOG_EVENTS`] the oldest go, and who was further
+/// back gets the text of the runs at work from its beginning.
+pub const LOG_BYTES: usize = 1024 * 1024;
+
+/// The most bytes of all sessions' remembered events. Beyond, each session gives its own.
+pub const LOGS_BYTES: usize = 32 * 1024 * 1024;
+
+/// Sessions that one connection may subscribe to.
+pub const SUBSCRIPTIONS_PER_CONNECTION: usize = 256;
+
+/// Rows that are read at once to be told as `session.message`.
+pub const ROWS_AT_ONCE: u32 = 200;
+
+/// Messages of a history that names no limit (surface 2.4).
+pub const HISTORY_DEFAULT: u64 = 200;
+
+/// The most messages of a history (surface 2.4).
+pub const HISTORY_CAP: u64 = 1_000;
+
+/// The most bytes of a history's messages (surface 2.4).
+pub const HISTORY_BYTES: u64 = 6_291_456;
+
+/// The most characters of one message in a history (surface 2.4).
+pub const HISTORY_CHARS: u64 = 500_000;
+
+/// The most messages of what came since a cursor, and their bytes (surface 2.4). Beyond, the
+/// client gets the newest ones instead.
+pub const DELTA_ROWS: u64 = 200;
+
+/// See [`DELTA_ROWS`].
+pub const DELTA_BYTES: u64 = 1024 * 1024;
+
+/// How often a reading is made again because rows came meanwhile.
+pub const READ_AGAIN: usize = 8;
+
+/// Commands of chats whose repetition is recognised.
+pub const COMMANDS_REMEMBERED: usize = 1_024;
+
 /// Rows of sessions that a list looks at.
 pub const SESSIONS_CAP: u32 = 1_000;
 

@@ -8,21 +8,23 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use tidegate_core::{Budget, Rejection};
-use tidegate_driver::{Replies, Reply, Stopped, Submission};
+use tidegate_core::{Budget, LaneName, Priority, Rejection};
+use tidegate_driver::{AbortScope, Placed, Replies, Reply, Stopped, Submission, SubmissionTurn};
 use tidegate_wire::{
-    AckStatus, AgentAck, AgentParams, BadParams, ChatAbortParams, ChatAborted, ErrorCode,
-    HealthParams, Request, Response, RunStatus, ServerFrame, SessionsListParams, StatusParams,
-    TimeoutPhase, WaitParams, WaitResult, WireError, method,
+    AckStatus, AgentAck, AgentParams, ChatAbortParams, ChatAborted, ErrorCode, HealthParams,
+    Request, Response, RunStatus, ServerFrame, SessionsListParams, StatusParams, TimeoutPhase,
+    WaitParams, WaitResult, WireError, method,
 };
 
+use crate::events::Hold;
 use crate::handshake::{Peer, Scope};
-use crate::keys::{agent_of, resolve};
-use crate::limits::RETRY_AFTER_MS;
+use crate::keys::agent_of;
 use crate::outbox::Outbox;
 use crate::project::{self, to_value};
 use crate::queries;
+use crate::refusals::{confused, read, rejected, session, stopped};
 use crate::server::Shared;
+use crate::words::About;
 
 /// What became of a request.
 pub(crate) enum Started {
@@ -37,12 +39,26 @@ pub(crate) fn start(
     shared: &Arc<Shared>,
     peer: &Arc<Peer>,
     outbox: &Arc<Outbox>,
+    listener: u64,
     request: Request,
 ) -> Started {
     let Request { id, method, params } = request;
     let scope = match method.as_str() {
-        method::HEALTH | method::STATUS | method::SESSIONS_LIST => Scope::Read,
-        method::AGENT | method::AGENT_WAIT | method::CHAT_ABORT => Scope::Write,
+        method::HEALTH
+        | method::STATUS
+        | method::CHAT_HISTORY
+        | method::SESSIONS_LIST
+        | method::SESSIONS_GET
+        | method::SESSIONS_SUBSCRIBE
+        | method::SESSIONS_UNSUBSCRIBE
+        | method::MESSAGES_SUBSCRIBE
+        | method::MESSAGES_UNSUBSCRIBE => Scope::Read,
+        method::AGENT
+        | method::AGENT_WAIT
+        | method::CHAT_SEND
+        | method::CHAT_ABORT
+        | method::SESSIONS_ABORT
+        | method::SESSIONS_RESET => Scope::Write,
         method::CONNECT => {
             let error = WireError::invalid("connect is only valid as the first request");
             return Started::Answered(Response::err(id, error));
@@ -61,13 +77,23 @@ pub(crate) fn start(
     let call = Call {
         shared: Arc::clone(shared),
         outbox: Arc::clone(outbox),
+        listener,
         id: id.clone(),
     };
     let started = match method.as_str() {
         method::AGENT => call.agent(params),
         method::AGENT_WAIT => call.wait(params, peer.known_run),
         method::CHAT_ABORT => call.abort(params),
+        method::CHAT_SEND => call.chat_send(params),
+        method::CHAT_HISTORY => call.chat_history(params),
         method::SESSIONS_LIST => call.sessions(params),
+        method::SESSIONS_GET => call.sessions_get(params),
+        method::SESSIONS_SUBSCRIBE => call.subscribe(params),
+        method::SESSIONS_UNSUBSCRIBE => call.unsubscribe(params),
+        method::MESSAGES_SUBSCRIBE => call.subscribe_messages(params),
+        method::MESSAGES_UNSUBSCRIBE => call.unsubscribe_messages(params),
+        method::SESSIONS_ABORT => call.sessions_abort(params),
+        method::SESSIONS_RESET => call.sessions_reset(params),
         method::STATUS => call.status(params),
         _ => call.health(params),
     };
@@ -89,45 +115,61 @@ fn missing(scope: Scope) -> WireError {
     .with(json!({"code": "MISSING_SCOPE", "missingScope": name, "requiredScopes": [name]}))
 }
 
-fn read<T>(method: &str, read: Result<T, BadParams>) -> Result<T, WireError> {
-    read.map_err(|bad| invalid(method, &bad.0))
-}
-
-fn invalid(method: &str, why: &str) -> WireError {
-    WireError::invalid(format!("invalid {method} params: {why}"))
-}
-
-/// The session that the parameters mean; see [`resolve`].
-fn session(
-    method: &str,
-    key: Option<&str>,
-    id: Option<&str>,
-    agent: Option<&str>,
-) -> Result<String, WireError> {
-    resolve(key, id, agent).map_err(|error| match error.details {
-        None => invalid(method, &error.message),
-        Some(_) => error,
-    })
-}
-
 /// One request under way.
-struct Call {
-    shared: Arc<Shared>,
-    outbox: Arc<Outbox>,
-    id: String,
+pub(crate) struct Call {
+    pub shared: Arc<Shared>,
+    pub outbox: Arc<Outbox>,
+    /// The connection's place in the hub.
+    pub listener: u64,
+    pub id: String,
 }
 
-type Rest = Result<BoxFuture<'static, ()>, WireError>;
+/// What is left to do of a request that was sent on its way.
+pub(crate) type Rest = Result<BoxFuture<'static, ()>, WireError>;
+
+/// The lane that a name means, and the priority of what comes there (spec 2.2).
+fn lane(name: &str) -> (LaneName, Priority) {
+    match name {
+        "subagent" => (LaneName::Subagent, Priority::Normal),
+        "cron" | "cron-nested" => (LaneName::CronNested, Priority::Background),
+        "hook-dispatch" => (LaneName::HookDispatch, Priority::Normal),
+        "nested" => (LaneName::Nested, Priority::Normal),
+        "background" => (LaneName::Background, Priority::Background),
+        _ => (LaneName::Main, Priority::Foreground),
+    }
+}
+
+fn ack(run_key: &str, session_key: &str, status: AckStatus) -> AgentAck {
+    AgentAck {
+        run_id: run_key.to_owned(),
+        session_key: Some(session_key.to_owned()),
+        agent_id: Some(agent_of(session_key).to_owned()),
+        status,
+        accepted_at: None,
+        timeout_ms: None,
+    }
+}
 
 impl Call {
-    fn answer(&self, result: Result<Value, WireError>) {
+    /// Tells that a message was accepted, and where it stands.
+    pub(crate) fn accepted(&self, run: &Arc<str>, session: &Arc<str>, at: u64, place: &Placed) {
+        let about = About {
+            session: Arc::clone(session),
+            run: Arc::clone(run),
+            seq: 0,
+            at,
+        };
+        self.shared.hub.accepted(&about, place);
+    }
+
+    pub(crate) fn answer(&self, result: Result<Value, WireError>) {
         self.respond(match result {
             Ok(payload) => Response::ok(self.id.clone(), payload),
             Err(error) => Response::err(self.id.clone(), error),
         });
     }
 
-    fn respond(&self, response: Response) {
+    pub(crate) fn respond(&self, response: Response) {
         self.outbox
             .respond(ServerFrame::Response(response).to_text());
     }
@@ -141,35 +183,48 @@ impl Call {
             id.as_deref(),
             agent.as_deref(),
         )?;
+        let run_key = params.idempotency_key;
+        let hold = self.shared.hub.hold(&session_key, Some(&run_key));
+        let (lane, priority) = lane(params.lane.as_deref().unwrap_or_default());
+        let timeout_ms = params.timeout.map(|seconds| seconds.saturating_mul(1_000));
         let replies = self.shared.client.submit(Submission {
             session_key,
-            run_key: params.idempotency_key,
+            run_key,
             message: params.message,
-            budget: params.timeout.map(|seconds| match seconds {
-                0 => Budget::Unlimited,
-                seconds => Budget::Limited(seconds.saturating_mul(1_000)),
-            }),
+            budget: timeout_ms.map(budget),
+            turn: SubmissionTurn::Agent,
+            lane,
+            priority,
         });
-        Ok(Box::pin(async move { self.follow(replies).await }))
+        Ok(Box::pin(async move {
+            self.follow(replies, hold, timeout_ms).await;
+        }))
     }
 
     /// Tells the replies to an `agent` request: an acceptance and a final, or one of them.
-    async fn follow(self, mut replies: Replies) {
+    async fn follow(self, mut replies: Replies, hold: Hold, timeout_ms: Option<u64>) {
         let mut acknowledged = false;
+        let mut hold = Some(hold);
         loop {
             match replies.next().await {
                 Ok(Reply::Accepted {
                     run_key,
                     session_key,
                     at,
+                    place,
                 }) => {
-                    self.acknowledge(&run_key, &session_key, AckStatus::Accepted, Some(at.0));
+                    self.acknowledge(AgentAck {
+                        accepted_at: Some(at.0),
+                        timeout_ms,
+                        ..ack(&run_key, &session_key, AckStatus::Accepted)
+                    });
+                    self.accepted(&run_key, &session_key, at.0, &place);
                 }
                 Ok(Reply::InFlight {
                     run_key,
                     session_key,
                 }) => {
-                    self.acknowledge(&run_key, &session_key, AckStatus::InFlight, None);
+                    self.acknowledge(ack(&run_key, &session_key, AckStatus::InFlight));
                 }
                 Ok(Reply::Final { finished, .. }) => {
                     return self.respond(project::agent_final(&self.id, &finished));
@@ -183,17 +238,12 @@ impl Call {
                 Err(Stopped) => return self.answer(Err(stopped(acknowledged))),
             }
             acknowledged = true;
+            drop(hold.take());
         }
     }
 
-    fn acknowledge(&self, run_key: &str, session_key: &str, status: AckStatus, at: Option<u64>) {
-        self.answer(Ok(to_value(&AgentAck {
-            run_id: run_key.to_owned(),
-            session_key: Some(session_key.to_owned()),
-            agent_id: Some(agent_of(session_key).to_owned()),
-            status,
-            accepted_at: at,
-        })));
+    fn acknowledge(&self, ack: AgentAck) {
+        self.answer(Ok(to_value(&ack)));
     }
 
     fn wait(self, params: Option<Value>, known_run: bool) -> Rest {
@@ -205,10 +255,16 @@ impl Call {
         Ok(Box::pin(async move {
             self.answer(match replies.next().await {
                 Ok(Reply::WaitEnded(finished)) => Ok(to_value(&project::wait_result(&finished))),
-                Ok(Reply::WaitTimedOut { known }) => {
+                Ok(Reply::WaitTimedOut { known, decided }) => {
                     let known = known.filter(|known| known_run && !known);
-                    Ok(to_value(&still_waiting(params.run_id, known)))
+                    let error = decided.and_then(project::pending_error);
+                    Ok(to_value(&WaitResult {
+                        pending_error: error.is_some().then_some(true),
+                        error,
+                        ..still_waiting(params.run_id, known)
+                    }))
                 }
+                Ok(Reply::WaitPending) => Ok(to_value(&pending(params.run_id))),
                 Ok(Reply::WaitDraining) => Ok(to_value(&drained(params.run_id))),
                 Ok(Reply::Rejected(rejection)) => Err(rejected(rejection)),
                 Ok(_) => Err(confused()),
@@ -221,7 +277,8 @@ impl Call {
         let params = read(method::CHAT_ABORT, ChatAbortParams::read(params))?;
         let agent = params.agent_id.as_deref();
         let session_key = session(method::CHAT_ABORT, Some(&params.session_key), None, agent)?;
-        let mut replies = self.shared.client.abort(session_key, params.run_id);
+        let scope = params.run_id.map_or(AbortScope::All, AbortScope::Run);
+        let mut replies = self.shared.client.abort(session_key, scope);
         Ok(Box::pin(async move {
             self.answer(match replies.next().await {
                 Ok(Reply::Aborted { run_keys }) => Ok(to_value(&ChatAborted {
@@ -281,7 +338,27 @@ fn still_waiting(run_id: String, known: Option<bool>) -> WaitResult {
         timeout_phase: None,
         provider_started: None,
         terminal_reply: None,
+        pending_error: None,
+        answered_in: None,
         known,
+    }
+}
+
+/// The run is a chat message that waits in its queue: it is not waited for (R148).
+fn pending(run_id: String) -> WaitResult {
+    WaitResult {
+        status: RunStatus::Pending,
+        timeout_phase: Some(TimeoutPhase::Queue),
+        provider_started: Some(false),
+        ..still_waiting(run_id, None)
+    }
+}
+
+/// A run's own limit in milliseconds; 0 is none.
+pub(crate) const fn budget(ms: u64) -> Budget {
+    match ms {
+        0 => Budget::Unlimited,
+        ms => Budget::Limited(ms),
     }
 }
 
@@ -291,74 +368,4 @@ fn drained(run_id: String) -> WaitResult {
         timeout_phase: Some(TimeoutPhase::GatewayDraining),
         ..still_waiting(run_id, None)
     }
-}
-
-/// The error of a refusal of the core.
-fn rejected(rejection: Rejection) -> WireError {
-    let (error, reason) = match rejection {
-        Rejection::Conflict => (
-            WireError::invalid(
-                "the idempotency key was used for another request; use a fresh key for a new message",
-            ),
-            "idempotency-conflict",
-        ),
-        Rejection::WrongSession => (
-            WireError::invalid("runId does not match sessionKey"),
-            "run-of-another-session",
-        ),
-        Rejection::QueueFull => (
-            WireError::try_later(
-                "the session's queue is full; wait until one of its runs has ended",
-                RETRY_AFTER_MS,
-            ),
-            "session-queue-full",
-        ),
-        Rejection::Busy => (
-            WireError::try_later(
-                "the gateway holds as many runs or waits as it may; try again in a moment",
-                RETRY_AFTER_MS,
-            ),
-            "gateway-busy",
-        ),
-        Rejection::Storage => (
-            WireError::try_later(
-                "the store can't keep anything now, so nothing was accepted; see the gateway's log",
-                RETRY_AFTER_MS,
-            ),
-            "storage",
-        ),
-        Rejection::Draining => (
-            WireError::try_later(
-                "the gateway is about to stop and takes nothing new; send it again after the restart",
-                RETRY_AFTER_MS,
-            ),
-            "gateway-restarting",
-        ),
-        Rejection::NotOwner => (
-            WireError::try_later(
-                "another gateway owns the session; ask that one",
-                RETRY_AFTER_MS,
-            ),
-            "not-owner",
-        ),
-    };
-    error.with(json!({ "reason": reason }))
-}
-
-/// The driver ended before it answered.
-pub(crate) fn stopped(accepted: bool) -> WireError {
-    let why = if accepted {
-        "the gateway stops; the accepted message is kept and runs after the restart"
-    } else {
-        "the gateway stops; the request was not answered, repeat it after the restart"
-    };
-    WireError::try_later(why, RETRY_AFTER_MS).with(json!({"reason": "gateway-restarting"}))
-}
-
-/// The driver gave an answer that is not one to this request.
-fn confused() -> WireError {
-    WireError::new(
-        ErrorCode::Unavailable,
-        "the gateway's driver answered another question; this is a defect, please report it",
-    )
 }

@@ -8,6 +8,8 @@
 //! | timed out in its turn, model not asked | same, phase `preflight` | same | same | same |
 //! | timed out before its turn | same, phase `queue` | same | same | same |
 //! | stopped by a client | ok, `timeout`, `aborted`, `rpc` | `error`, `aborted`, `rpc` | `end`, `cancelled`, `rpc` | `aborted`, `rpc` |
+//! | stopped by a later message, by a reset | as by a client, with `interrupt`, `reset` | same | same | same |
+//! | dropped from a full queue | ok, `timeout`, `dropped`, `dropped` | `error`, the sentence, `dropped` | `end`, `cancelled`, `dropped` | `aborted`, `dropped` |
 //! | superseded | ok, `timeout`, `aborted`, `superseded` | `error`, `superseded` | `end`, `cancelled`, `superseded` | `aborted`, `superseded` |
 //! | failed | not ok, `error`, the sentence; `UNAVAILABLE` | `error`, the sentence | `error`, the sentence | `error`, the sentence |
 //!
@@ -18,15 +20,16 @@
 //! final response.
 
 use serde_json::{Value, json};
-use tidegate_core::{ErrorClass, Failure, Limit, Outcome, StopReason, Terminal};
+use tidegate_core::{ErrorClass, Failure, Outcome, StopReason, Terminal};
 use tidegate_driver::Finished;
 use tidegate_wire::{
-    AgentFinal, ChatMessage, ChatState, Disposition, ErrorCode, Lifecycle, Payload, Phase,
-    Response, RunMeta, RunResult, RunStatus, SessionRunStatus, TerminalReply, TimeoutPhase,
-    WaitResult, WireError,
+    AgentFinal, ChatMessage, ChatSendAck, ChatState, Disposition, ErrorCode, Lifecycle, Payload,
+    Phase, Response, RunMeta, RunResult, RunStatus, SendStatus, SessionRunStatus, TerminalReply,
+    TimeoutPhase, WaitResult, WireError,
 };
 
 use crate::limits::TERMINAL_REPLY_CHARS;
+use crate::sentences::{class_word, sentence};
 
 /// The words of an outcome that all places share.
 struct Words {
@@ -63,6 +66,10 @@ fn words(terminal: &Terminal, detail: Option<&str>) -> Words {
             words.stop_reason = Some("superseded");
             words.aborted = true;
         }
+        Outcome::Dropped { .. } => {
+            words.stop_reason = Some("dropped");
+            words.aborted = true;
+        }
     }
     words
 }
@@ -70,6 +77,8 @@ fn words(terminal: &Terminal, detail: Option<&str>) -> Words {
 const fn stop_word(by: StopReason) -> &'static str {
     match by {
         StopReason::Rpc => "rpc",
+        StopReason::Interrupt => "interrupt",
+        StopReason::Reset => "reset",
     }
 }
 
@@ -78,90 +87,6 @@ const fn phase(provider_started: bool, attempt: u32) -> TimeoutPhase {
         (true, _) => TimeoutPhase::Provider,
         (false, 0) => TimeoutPhase::Queue,
         (false, _) => TimeoutPhase::Preflight,
-    }
-}
-
-/// What went wrong, in a sentence that names the class and repeats the provider's own words.
-/// `None` for an answer.
-fn sentence(outcome: Outcome, detail: Option<&str>) -> Option<String> {
-    Some(match outcome {
-        Outcome::Completed => return None,
-        Outcome::Failed(failure) => failure_sentence(failure, detail),
-        Outcome::TimedOut { limit, .. } => limit_sentence(limit).to_owned(),
-        Outcome::Cancelled { .. } => "aborted".to_owned(),
-        Outcome::Superseded => "superseded by a newer writer of the session".to_owned(),
-    })
-}
-
-const fn limit_sentence(limit: Limit) -> &'static str {
-    match limit {
-        Limit::Budget => "the run timed out: it used up its own time limit",
-        Limit::FirstEvent => {
-            "the run timed out: the model provider took the request and sent nothing within the first-event limit"
-        }
-        Limit::Idle => {
-            "the run timed out: the model's stream made no progress within the idle limit"
-        }
-        Limit::Lane => "the run timed out: it made no progress within the limit of its lane",
-    }
-}
-
-fn failure_sentence(failure: Failure, detail: Option<&str>) -> String {
-    let said = detail.map(|words| format!(": {words}")).unwrap_or_default();
-    match failure {
-        Failure::Provider { class, status } => {
-            let status = status
-                .map(|code| format!(" (HTTP {code})"))
-                .unwrap_or_default();
-            format!("{}{status}{said}", class_sentence(class))
-        }
-        Failure::Incomplete => {
-            format!("the model's stream ended before the model had finished{said}")
-        }
-        Failure::ReplyTooLarge => {
-            format!("the reply grew beyond the byte limit of a run{said}")
-        }
-    }
-}
-
-const fn class_sentence(class: ErrorClass) -> &'static str {
-    match class {
-        ErrorClass::Auth => "the model provider refused the credentials",
-        ErrorClass::Format => "the model provider did not understand the request",
-        ErrorClass::RateLimit => "the model provider limits the rate of requests",
-        ErrorClass::Overloaded => "the model provider is overloaded",
-        ErrorClass::Billing => "the model provider asks for payment",
-        ErrorClass::ServerError => "the model provider failed",
-        ErrorClass::Timeout => "the model provider gave up waiting",
-        ErrorClass::TlsCertificate => "the model provider's TLS handshake or certificate failed",
-        ErrorClass::ContextOverflow => "the prompt does not fit the model's window",
-        ErrorClass::ModelNotFound => "the model provider has no such model",
-        ErrorClass::Network => "the model provider can't be reached, or the connection to it broke",
-        ErrorClass::Protocol => "the model provider's answer is no model stream",
-        ErrorClass::Unknown => "the model provider failed in a way that is not known",
-    }
-}
-
-/// The class of a failure, for programs.
-const fn class_word(failure: Failure) -> &'static str {
-    match failure {
-        Failure::Incomplete => "incomplete",
-        Failure::ReplyTooLarge => "reply_too_large",
-        Failure::Provider { class, .. } => match class {
-            ErrorClass::Auth => "auth",
-            ErrorClass::Format => "format",
-            ErrorClass::RateLimit => "rate_limit",
-            ErrorClass::Overloaded => "overloaded",
-            ErrorClass::Billing => "billing",
-            ErrorClass::ServerError => "server_error",
-            ErrorClass::Timeout => "timeout",
-            ErrorClass::TlsCertificate => "tls_certificate",
-            ErrorClass::ContextOverflow => "context_overflow",
-            ErrorClass::ModelNotFound => "model_not_found",
-            ErrorClass::Network => "network",
-            ErrorClass::Protocol => "protocol",
-            ErrorClass::Unknown => "unknown",
-        },
     }
 }
 
@@ -181,6 +106,7 @@ pub(crate) fn agent_final(id: &str, finished: &Finished) -> Response {
         Outcome::Cancelled { .. } | Outcome::Superseded => {
             (RunStatus::Timeout, "aborted".to_owned())
         }
+        Outcome::Dropped { .. } => (RunStatus::Timeout, "dropped".to_owned()),
         Outcome::Failed(_) => (RunStatus::Error, error.clone()),
     };
     let said = match terminal.outcome {
@@ -227,9 +153,10 @@ pub(crate) fn wait_result(finished: &Finished) -> WaitResult {
         status: match terminal.outcome {
             Outcome::Completed => RunStatus::Ok,
             Outcome::TimedOut { .. } => RunStatus::Timeout,
-            Outcome::Cancelled { .. } | Outcome::Superseded | Outcome::Failed(_) => {
-                RunStatus::Error
-            }
+            Outcome::Cancelled { .. }
+            | Outcome::Superseded
+            | Outcome::Dropped { .. }
+            | Outcome::Failed(_) => RunStatus::Error,
         },
         started_at: terminal.started_at.map(|at| at.0),
         ended_at: Some(terminal.ended_at.0),
@@ -238,7 +165,18 @@ pub(crate) fn wait_result(finished: &Finished) -> WaitResult {
         timeout_phase: words.timeout_phase,
         provider_started: words.provider_started,
         terminal_reply: terminal_reply(finished),
+        pending_error: None,
+        answered_in: turn(finished),
         known: None,
+    }
+}
+
+/// What a run will fail with that is decided and not durable: a wait that ends before that
+/// tells it as no end (spec 1.6). `None` for any other outcome.
+pub(crate) fn pending_error(outcome: Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Failed(_) | Outcome::TimedOut { .. } => sentence(outcome, None),
+        _ => None,
     }
 }
 
@@ -266,7 +204,10 @@ pub(crate) fn lifecycle_end(finished: &Finished) -> Lifecycle {
     let terminal = &finished.terminal;
     let words = words(terminal, finished.detail.as_deref());
     let phase = match terminal.outcome {
-        Outcome::Completed | Outcome::Cancelled { .. } | Outcome::Superseded => Phase::End,
+        Outcome::Completed
+        | Outcome::Cancelled { .. }
+        | Outcome::Superseded
+        | Outcome::Dropped { .. } => Phase::End,
         Outcome::TimedOut { .. } | Outcome::Failed(_) => Phase::Error,
     };
     Lifecycle {
@@ -280,6 +221,7 @@ pub(crate) fn lifecycle_end(finished: &Finished) -> Lifecycle {
         provider_started: words.provider_started,
         execution_settled: Some(true),
         terminal_reply: terminal_reply(finished),
+        answered_in: turn(finished),
         ..Lifecycle::step(phase)
     }
 }
@@ -291,6 +233,7 @@ pub(crate) fn lifecycle_finishing(outcome: Outcome) -> Lifecycle {
             Outcome::Completed => Some("stop".to_owned()),
             Outcome::Cancelled { by, .. } => Some(stop_word(by).to_owned()),
             Outcome::Superseded => Some("superseded".to_owned()),
+            Outcome::Dropped { .. } => Some("dropped".to_owned()),
             Outcome::TimedOut { .. } | Outcome::Failed(_) => None,
         },
         error: match outcome {
@@ -305,32 +248,72 @@ pub(crate) fn lifecycle_finishing(outcome: Outcome) -> Lifecycle {
 pub(crate) fn chat_end(finished: &Finished) -> ChatState {
     let terminal = &finished.terminal;
     let words = words(terminal, finished.detail.as_deref());
+    // What was answered in another run's turn stands there, and is not told twice.
     let message = finished
         .reply
         .as_deref()
-        .filter(|text| !text.is_empty())
+        .filter(|text| !text.is_empty() && finished.turn.is_none())
         .map(|text| ChatMessage::assistant(text, terminal.ended_at.0));
     let stop_reason = words.stop_reason.map(str::to_owned);
+    let answered_in = turn(finished);
     match terminal.outcome {
         Outcome::Completed => ChatState::Final {
             message,
             stop_reason,
+            answered_in,
         },
-        Outcome::Cancelled { .. } | Outcome::Superseded => ChatState::Aborted {
-            message,
-            stop_reason,
-        },
+        Outcome::Cancelled { .. } | Outcome::Superseded | Outcome::Dropped { .. } => {
+            ChatState::Aborted {
+                message,
+                stop_reason,
+                input_state: input_state(finished).map(str::to_owned),
+                answered_in,
+            }
+        }
         Outcome::TimedOut { .. } => ChatState::Error {
             message,
             error_message: words.error,
             error_kind: Some("timeout".to_owned()),
+            answered_in,
         },
         Outcome::Failed(failure) => ChatState::Error {
             message,
             error_message: words.error,
             error_kind: error_kind(failure).map(str::to_owned),
+            answered_in,
         },
     }
+}
+
+/// The run in whose turn a message was taken along.
+fn turn(finished: &Finished) -> Option<String> {
+    finished.turn.as_ref().map(ToString::to_string)
+}
+
+/// What became of a message that no model saw.
+fn input_state(finished: &Finished) -> Option<&'static str> {
+    let terminal = &finished.terminal;
+    match terminal.outcome {
+        Outcome::Dropped { .. } => Some("dropped"),
+        Outcome::Cancelled { .. } if terminal.attempt.0 == 0 && terminal.turn.is_none() => {
+            Some("given_back")
+        }
+        _ => None,
+    }
+}
+
+/// The answer to a `chat.send` whose run has ended (surface 2.3): a completed one is `ok`, any
+/// other end is told as in the last response to `agent`, without the reply.
+pub(crate) fn send_replay(id: &str, finished: &Finished) -> Response {
+    if finished.terminal.outcome == Outcome::Completed {
+        let ack = ChatSendAck::of(finished.run_key.as_ref(), SendStatus::Ok);
+        return Response::ok(id, to_value(&ack));
+    }
+    let mut response = agent_final(id, finished);
+    if let Some(Value::Object(payload)) = &mut response.payload {
+        payload.remove("result");
+    }
+    response
 }
 
 /// The few kinds that the chat stream knows (surface 3.2).
@@ -358,7 +341,9 @@ pub(crate) fn session_status(terminal: &Terminal) -> (SessionRunStatus, Option<S
         Outcome::Completed => SessionRunStatus::Done,
         Outcome::Failed(_) => SessionRunStatus::Failed,
         Outcome::TimedOut { .. } => SessionRunStatus::Timeout,
-        Outcome::Cancelled { .. } | Outcome::Superseded => SessionRunStatus::Killed,
+        Outcome::Cancelled { .. } | Outcome::Superseded | Outcome::Dropped { .. } => {
+            SessionRunStatus::Killed
+        }
     };
     let error = match terminal.outcome {
         Outcome::Failed(_) | Outcome::TimedOut { .. } => sentence(terminal.outcome, None),
@@ -371,7 +356,7 @@ pub(crate) fn session_status(terminal: &Terminal) -> (SessionRunStatus, Option<S
 pub(crate) const fn was_aborted(terminal: &Terminal) -> bool {
     matches!(
         terminal.outcome,
-        Outcome::Cancelled { .. } | Outcome::Superseded
+        Outcome::Cancelled { .. } | Outcome::Superseded | Outcome::Dropped { .. }
     )
 }
 

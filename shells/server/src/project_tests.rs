@@ -2,6 +2,7 @@
 
 use super::*;
 use tidegate_core::{Attempt, Reply, RunId, SessionId, Wall};
+use tidegate_core::{DropPolicy, Limit};
 
 fn finished(outcome: Outcome, attempt: u32) -> Finished {
     Finished {
@@ -17,7 +18,9 @@ fn finished(outcome: Outcome, attempt: u32) -> Finished {
             attempt: Attempt(attempt),
             reply: Reply::Text { bytes: 4 },
             detail: true,
+            turn: None,
         },
+        turn: None,
         reply: Some("text".into()),
         detail: Some("own words".into()),
     }
@@ -122,7 +125,13 @@ fn an_end_from_outside_says_from_where() {
         provider_started,
     };
     let superseded = "superseded by a newer writer of the session";
+    let by = |by| Outcome::Cancelled {
+        by,
+        provider_started: true,
+    };
     for (outcome, reason, error) in [
+        (by(StopReason::Interrupt), "interrupt", "aborted"),
+        (by(StopReason::Reset), "reset", "aborted"),
         (stopped(true), "rpc", "aborted"),
         (stopped(false), "rpc", "aborted"),
         (Outcome::Superseded, "superseded", superseded),
@@ -235,4 +244,96 @@ fn a_terminal_reply_is_bounded() {
         agent_final("1", &long).payload.unwrap()["result"]["payloads"],
         json!([])
     );
+}
+
+/// P10, P40: a message that gave way says by which rule, the same in all places
+#[test]
+fn a_dropped_message_says_by_which_rule() {
+    for (by, error) in [
+        (
+            DropPolicy::Old,
+            "dropped: the session's queue was full and this message was the oldest",
+        ),
+        (
+            DropPolicy::New,
+            "dropped: the session's queue was full when this message came",
+        ),
+    ] {
+        assert_eq!(
+            said(Outcome::Dropped { by }, 0),
+            [
+                r#"true {"status":"timeout","stopReason":"dropped","summary":"dropped"}"#
+                    .to_owned(),
+                format!(r#"{{"error":"{error}","status":"error","stopReason":"dropped"}}"#),
+                r#"{"aborted":true,"phase":"end","status":"cancelled","stopReason":"dropped"}"#
+                    .to_owned(),
+                r#"{"inputState":"dropped","state":"aborted","stopReason":"dropped"}"#.to_owned(),
+            ]
+        );
+    }
+}
+
+/// P26: what was answered in another run's turn points there and repeats nothing
+#[test]
+fn an_end_in_anothers_turn_points_there() {
+    let mut along = finished(Outcome::Completed, 1);
+    along.turn = Some("q".into());
+    along.terminal.turn = Some(RunId::from_u128(3));
+    assert_eq!(
+        to_value(&chat_end(&along)),
+        json!({"state": "final", "stopReason": "stop", "answeredIn": "q"})
+    );
+    assert_eq!(wait_result(&along).answered_in.as_deref(), Some("q"));
+    assert_eq!(lifecycle_end(&along).answered_in.as_deref(), Some("q"));
+}
+
+/// P17: a message that was stopped before its turn was given back, a run was not
+#[test]
+fn what_no_model_saw_was_given_back() {
+    let stopped = |attempt| {
+        let outcome = Outcome::Cancelled {
+            by: StopReason::Rpc,
+            provider_started: false,
+        };
+        to_value(&chat_end(&finished(outcome, attempt)))["inputState"].clone()
+    };
+    assert_eq!((stopped(0), stopped(1)), (json!("given_back"), Value::Null));
+}
+
+/// surface 2.3: a repeated `chat.send` is told the end without the reply
+#[test]
+fn a_repeated_message_is_told_its_end() {
+    let done = send_replay("1", &finished(Outcome::Completed, 1));
+    assert_eq!(done.payload, Some(json!({"runId": "r", "status": "ok"})));
+    let limit = Outcome::TimedOut {
+        limit: Limit::Idle,
+        provider_started: true,
+    };
+    let late = send_replay("1", &finished(limit, 1)).payload.unwrap();
+    assert_eq!(
+        late,
+        json!({"runId": "r", "status": "timeout", "summary": "timed out", "timeoutPhase": "provider", "providerStarted": true})
+    );
+}
+
+/// spec 1.6: what is decided and not durable is told as an error to come, never as an end
+#[test]
+fn an_error_to_come_is_no_end() {
+    let failed = Outcome::Failed(Failure::Incomplete);
+    assert_eq!(
+        pending_error(failed).as_deref(),
+        Some("the model's stream ended before the model had finished")
+    );
+    assert_eq!(pending_error(Outcome::Completed), None);
+    assert_eq!(pending_error(Outcome::Superseded), None);
+}
+
+/// I10, R130: a decided outcome claims no settlement; its durable end does
+#[test]
+fn finishing_claims_no_settlement() {
+    let outcome = Outcome::Completed;
+    let finishing = to_value(&lifecycle_finishing(outcome));
+    let end = to_value(&lifecycle_end(&finished(outcome, 1)));
+    assert_eq!(finishing.get("executionSettled"), None, "{finishing}");
+    assert_eq!(end["executionSettled"], true, "{end}");
 }

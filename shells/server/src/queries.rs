@@ -3,23 +3,23 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_core::StoreError;
 use tidegate_driver::SessionRow as StoredRow;
 use tidegate_wire::{
-    AgentHealth, AgentSessions, CAP_KNOWN_RUN, DEFAULT_AGENT, Features, Health, HelloAuth, HelloOk,
-    MAIN_SESSION_KEY, ModelRuntime, PROTOCOL, Policy, RecentSession, Runs, ServerInfo,
-    SessionDefaults, SessionRow, SessionRunStatus, SessionsBrief, SessionsList, SessionsListParams,
-    Snapshot, StateVersion, Status, WireError, event_name, method,
+    AgentHealth, AgentSessions, CAP_KNOWN_RUN, CAP_SESSION_EVENTS, DEFAULT_AGENT, Features, Health,
+    HelloAuth, HelloOk, MAIN_SESSION_KEY, ModelRuntime, PROTOCOL, Policy, RecentSession, Runs,
+    ServerInfo, SessionDefaults, SessionRow, SessionRunStatus, SessionsBrief, SessionsList,
+    SessionsListParams, Snapshot, StateVersion, Status, WireError, event_name, method,
 };
 
+use crate::cursor::session_id;
 use crate::handshake::Peer;
 use crate::keys::agent_of;
 use crate::limits::{
-    MAX_BUFFERED_BYTES, MAX_PAYLOAD_BYTES, READY_MS, RETRY_AFTER_MS, SESSIONS_CAP,
-    SESSIONS_DEFAULT, STATUS_RECENT, TICK_MS,
+    MAX_BUFFERED_BYTES, MAX_PAYLOAD_BYTES, READY_MS, SESSIONS_CAP, SESSIONS_DEFAULT, STATUS_RECENT,
+    TICK_MS,
 };
-use crate::methods::stopped;
 use crate::project::{session_status, to_value, was_aborted};
+use crate::refusals::{stopped, unreadable};
 use crate::server::Shared;
 
 /// The payload that answers a good handshake.
@@ -36,7 +36,7 @@ pub(crate) fn hello(shared: &Shared, peer: &Peer, conn_id: &str) -> Value {
         features: Features {
             methods: names(&method::ALL),
             events: names(&event_name::ALL),
-            capabilities: names(&[CAP_KNOWN_RUN]),
+            capabilities: names(&[CAP_KNOWN_RUN, CAP_SESSION_EVENTS]),
         },
         snapshot: Snapshot {
             presence: Vec::new(),
@@ -171,18 +171,7 @@ async fn stored_rows(shared: &Shared) -> Result<Vec<StoredRow>, WireError> {
         .sessions(SESSIONS_CAP)
         .await
         .map_err(|_| stopped(false))?;
-    rows.map_err(|error| {
-        let why = match error {
-            StoreError::Busy => "it is busy",
-            StoreError::Full => "its disk is full",
-            StoreError::Io => "its disk failed, see the gateway's log",
-        };
-        WireError::try_later(
-            format!("the store can't tell the sessions now: {why}"),
-            RETRY_AFTER_MS,
-        )
-        .with(json!({"reason": "storage"}))
-    })
+    rows.map_err(|error| unreadable("the sessions", error))
 }
 
 /// The result of `sessions.list`: what the store keeps, joined with what is live.
@@ -247,6 +236,7 @@ fn row(stored: &StoredRow, live: Vec<String>) -> SessionRow {
         key: stored.session_key.clone(),
         kind: "direct".to_owned(),
         agent_id: agent_of(&stored.session_key).to_owned(),
+        session_id: Some(session_id(&stored.session_key, stored.generation)),
         created_at: stored.created_at.0,
         updated_at: stored.updated_at.0,
         status,

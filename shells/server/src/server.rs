@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval_at, timeout};
 
+use crate::commands::Recent;
 use crate::events::Hub;
 use crate::http;
 use crate::limits::{EVENTS_CAPACITY, REFUSAL_MS, SHUTDOWN_MS, TICK_MS};
@@ -39,6 +40,7 @@ pub(crate) struct Shared {
     pub clock: Arc<dyn Clock>,
     pub hub: Arc<Hub>,
     pub seats: Seats,
+    pub commands: Recent,
     started: Now,
     stopping: watch::Sender<bool>,
 }
@@ -91,6 +93,7 @@ impl Server {
             clock,
             hub: Arc::new(Hub::default()),
             seats: Seats::default(),
+            commands: Recent::default(),
             started,
             stopping: watch::channel(false).0,
         };
@@ -112,6 +115,8 @@ impl Server {
         let (hub, client) = (Arc::clone(&shared.hub), shared.client.clone());
         let events = client.subscribe(EVENTS_CAPACITY);
         carrier.spawn(async move { hub.carry(client, events).await });
+        let (hub, client) = (Arc::clone(&shared.hub), shared.client.clone());
+        carrier.spawn(async move { hub.carry_rows(client).await });
         let period = Duration::from_millis(TICK_MS);
         let mut ticks = interval_at(tokio::time::Instant::now() + period, period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

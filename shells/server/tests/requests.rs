@@ -82,6 +82,41 @@ fn wrong_other_requests() -> Vec<Wrong> {
             "invalid chat.abort params: must have required property 'sessionKey'",
         ),
         (
+            "chat.send",
+            json!({"sessionKey": "s", "message": "", "idempotencyKey": "k"}),
+            "invalid chat.send params: at /message: must be string that is not empty",
+        ),
+        (
+            "chat.send",
+            json!({"sessionKey": "s", "message": "m", "idempotencyKey": "k", "queueMode": "stear"}),
+            "invalid chat.send params: at /queueMode: must be equal to one of the allowed values: steer, followup, collect, interrupt",
+        ),
+        (
+            "chat.send",
+            json!({"sessionKey": "s", "message": "m", "idempotencyKey": "k", "attachments": [{}]}),
+            "invalid chat.send params: at /attachments: is not supported yet and would be lost: leave it out",
+        ),
+        (
+            "chat.history",
+            json!({"sessionKey": "s", "maxBytes": 1023}),
+            "invalid chat.history params: at /maxBytes: must be integer >= 1024",
+        ),
+        (
+            "sessions.messages.subscribe",
+            json!({"key": "agent:main"}),
+            "invalid sessions.messages.subscribe params: at /key: must be agent:<agent>:<name> or a bare name, such as agent:main:main or main",
+        ),
+        (
+            "sessions.abort",
+            json!({}),
+            "invalid sessions.abort params: must have required property 'key'",
+        ),
+        (
+            "sessions.reset",
+            json!({"key": "s", "reason": "old"}),
+            "invalid sessions.reset params: at /reason: must be equal to one of the allowed values: new, reset",
+        ),
+        (
             "sessions.list",
             json!({"limit": 0}),
             "invalid sessions.list params: at /limit: must be integer >= 1",

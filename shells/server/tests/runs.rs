@@ -458,3 +458,45 @@ async fn a_run_goes_on_without_its_client() {
         .await;
     assert_eq!(wait["payload"]["status"], "ok");
 }
+
+/// B-055, P09: a limit is told back in milliseconds as it takes effect, and one that can only be
+/// a mistake of units is refused
+#[tokio::test]
+async fn a_limit_is_told_as_it_takes_effect() {
+    let gateway = Gateway::start().await;
+    let mut ws = gateway.connect().await;
+    let agent = |key: &str, timeout: u64| json!({"message": "hello", "sessionKey": "one", "idempotencyKey": key, "timeout": timeout});
+    ws.request("a", "agent", agent("run-1", 120)).await;
+    let seen = follow(&mut ws, "a").await;
+    let accepted = seen.iter().find(|f| f["payload"]["status"] == "accepted");
+    assert_eq!(accepted.unwrap()["payload"]["timeoutMs"], 120_000);
+    let refused = ws.call("agent", agent("run-2", 120_000_000)).await;
+    let said = refused["error"]["message"].as_str().unwrap();
+    assert!(
+        said.contains("/timeout") && said.contains("31536000"),
+        "{refused}"
+    );
+}
+
+/// B-097, P34: each connection numbers its events for itself, from 1 and without gaps
+#[tokio::test]
+async fn a_new_connection_begins_its_numbers_anew() {
+    let gateway = Gateway::start().await;
+    for key in ["run-1", "run-2"] {
+        let mut ws = gateway.connect().await;
+        ws.request(
+            "a",
+            "agent",
+            json!({"message": "hello", "sessionKey": "one", "idempotencyKey": key}),
+        )
+        .await;
+        let seen = follow(&mut ws, "a").await;
+        let (_, _, seen) = terminals(&mut ws, seen).await;
+        let numbers: Vec<u64> = seen
+            .iter()
+            .filter(|f| f["type"] == "event")
+            .map(|f| f["seq"].as_u64().unwrap())
+            .collect();
+        assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+    }
+}

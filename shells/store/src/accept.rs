@@ -6,6 +6,7 @@ use tidegate_driver::{RunNames, StoreDone, StoredText};
 
 use crate::codec;
 use crate::fault::Step;
+use crate::queue;
 use crate::rows::Work;
 
 /// The generation at which a session begins.
@@ -52,24 +53,16 @@ impl Work<'_> {
 
     fn insert(&self, accept: &Accept, names: &RunNames, message: &str) -> Step<()> {
         let at = codec::to_sql(accept.at.0);
-        self.sql
-            .prepare_cached(
-                "INSERT INTO sessions (session, session_key, generation, created_at, updated_at)
-                 VALUES (?1, ?2, ?3, ?4, ?4)
-                 ON CONFLICT (session) DO UPDATE SET updated_at = max(updated_at, ?4)",
-            )?
-            .execute(params![
-                accept.session.0,
-                names.session_key,
-                codec::to_sql(accept.generation.0),
-                at
-            ])?;
+        let (session, generation) = (accept.session, accept.generation);
+        self.touch_or_insert(session, &names.session_key, generation, accept.at)?;
         let (budget, budget_ms) = codec::budget_to_sql(accept.budget);
+        let turn = queue::turn_to_sql(&accept.turn);
         self.sql
             .prepare_cached(
                 "INSERT INTO inbox (run, session, run_key, body, budget, budget_ms, message,
-                                    state, attempt, accepted_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'open', 0, ?8)",
+                                    state, attempt, accepted_at, turn, queue, route, speaker,
+                                    lane, priority)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'open', 0, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
             )?
             .execute(params![
                 accept.run.0,
@@ -79,7 +72,13 @@ impl Work<'_> {
                 budget,
                 budget_ms,
                 message,
-                at
+                at,
+                turn.kind,
+                turn.queue,
+                turn.route,
+                turn.speaker,
+                accept.lane.name(),
+                queue::priority_to_sql(accept.priority),
             ])?;
         Ok(())
     }

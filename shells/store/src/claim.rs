@@ -2,16 +2,20 @@
 //!
 //! The same transaction settles what the claim makes untrue: a previous writer without an
 //! end is superseded, and what an earlier attempt of the same run left of its reply becomes
-//! a row marked interrupted. Both rows are written before the writer changes (I20, I21).
+//! a row marked interrupted. It also moves messages to the transcript: what gave way since
+//! the last claim, the run's own, and what its turn takes along. All rows are written before
+//! the writer changes (I20, I21).
 
 use rusqlite::params;
 use tidegate_core::{
-    Attempt, Claim, ClaimOrder, ClaimReport, Epoch, Fence, Outcome, Reply, RunId, Terminal, Wall,
+    Attempt, Claim, ClaimOrder, ClaimReport, Epoch, Fence, Generation, Outcome, Reply, RunId,
+    SessionId, Terminal, Wall,
 };
 use tidegate_driver::{Role, RowMark};
 
 use crate::codec;
-use crate::fault::Step;
+use crate::fault::{Fault, Step};
+use crate::queue;
 use crate::rows::{NewRow, Work};
 
 impl Work<'_> {
@@ -53,11 +57,14 @@ impl Work<'_> {
             }
             _ => None,
         };
-        if run.attempt == Attempt(0) {
-            self.bind_message(fence, order.at)?;
+        let to = (fence.session, fence.generation);
+        self.move_dropped(to, Some(fence.run), order.at)?;
+        if run.has_message {
+            self.bind_message(fence, fence.run, order.at)?;
         } else {
             self.keep_interrupted(fence, order.at)?;
         }
+        self.bind_along(fence, order)?;
         self.set_writer(fence, order)?;
         Ok(Some(Claim { superseded }))
     }
@@ -81,6 +88,7 @@ impl Work<'_> {
                 role: Role::Assistant,
                 mark: RowMark::Partial,
                 run: previous,
+                turn: previous,
                 at,
                 text: &text,
             })?;
@@ -101,26 +109,83 @@ impl Work<'_> {
             attempt,
             reply,
             detail: false,
+            turn: None,
         };
         self.end(&terminal, None)?;
         Ok(Some(terminal))
     }
 
-    /// Moves the run's message from the inbox to the transcript. Only a run that never
-    /// claimed holds one there, so it happens once (I26).
-    fn bind_message(&self, fence: &Fence, at: Wall) -> Step<()> {
+    /// Moves a run's message from the inbox to the transcript. It lies in one of them only,
+    /// so it happens once (I26).
+    fn bind_message(&self, fence: &Fence, run: RunId, at: Wall) -> Step<()> {
         let message: String = self
             .sql
             .prepare_cached("SELECT message FROM inbox WHERE run = ?1")?
-            .query_row([fence.run.0], |row| row.get(0))?;
+            .query_row([run.0], |row| row.get(0))?;
         self.append(&NewRow {
             to: (fence.session, fence.generation),
             role: Role::User,
             mark: RowMark::Whole,
-            run: fence.run,
+            run,
+            turn: fence.run,
             at,
             text: &message,
         })
+    }
+
+    /// Binds the messages that the turn takes along behind its own, each once, in their order.
+    fn bind_along(&self, fence: &Fence, order: &ClaimOrder) -> Step<()> {
+        for &run in &order.along {
+            let inbox = self.inbox(run)?;
+            let inbox = inbox.filter(|inbox| inbox.open && inbox.session == fence.session);
+            match inbox {
+                Some(inbox) if inbox.along == Some(fence.run) => continue,
+                Some(inbox) if inbox.has_message && run != fence.run => {}
+                _ => return Err(Fault::Order("a message can't be taken along in this turn")),
+            }
+            self.bind_message(fence, run, order.at)?;
+            self.sql
+                .prepare_cached("UPDATE inbox SET along = ?2, message = NULL WHERE run = ?1")?
+                .execute(params![run.0, fence.run.0])?;
+        }
+        Ok(())
+    }
+
+    /// Moves what gave way since the last claim to the transcript, marked and in the order of
+    /// acceptance (spec 3.3). The rows belong to the claim of `turn`, if it is one.
+    pub(crate) fn move_dropped(
+        &self,
+        to: (SessionId, Generation),
+        turn: Option<RunId>,
+        at: Wall,
+    ) -> Step<()> {
+        let mut statement = self.sql.prepare_cached(
+            "SELECT run, message, dropped FROM inbox
+             WHERE session = ?1 AND dropped IS NOT NULL AND message IS NOT NULL
+             ORDER BY ordinal",
+        )?;
+        let dropped = statement
+            .query_map([to.0.0], |row| {
+                Ok((RunId(row.get(0)?), row.get(1)?, row.get(2)?))
+            })?
+            .collect::<Result<Vec<(RunId, String, String)>, _>>()?;
+        for (run, text, by) in dropped {
+            self.append(&NewRow {
+                to,
+                role: Role::User,
+                mark: RowMark::Dropped {
+                    told: queue::is_told(&by)?,
+                },
+                run,
+                turn: turn.unwrap_or(run),
+                at,
+                text: &text,
+            })?;
+            self.sql
+                .prepare_cached("UPDATE inbox SET message = NULL WHERE run = ?1")?
+                .execute([run.0])?;
+        }
+        Ok(())
     }
 
     fn set_writer(&self, fence: &Fence, order: &ClaimOrder) -> Step<()> {

@@ -3,14 +3,49 @@
 //! Owns the encodings: whole numbers, marks, and the terminal of a receipt with its schema
 //! number. It knows no statement and no table.
 
-use tidegate_core::{Budget, ErrorClass, Failure, Limit, Outcome, StopReason, Terminal};
+use serde::Deserialize;
+use tidegate_core::{
+    Attempt, Budget, DropPolicy, ErrorClass, Failure, Limit, Outcome, Reply, RunId, SessionId,
+    StopReason, Terminal, Wall,
+};
 use tidegate_driver::{Role, RowMark};
 
 use crate::fault::{Fault, Step};
 
 /// The encoding of terminals that this build writes: postcard of [`Terminal`]. A change of
 /// that type takes the next number and keeps a reader for this one.
-pub(crate) const TERMINAL_ENCODING: i64 = 1;
+pub(crate) const TERMINAL_ENCODING: i64 = 2;
+
+/// A terminal as encoding 1 has it: no message was taken along in another run's turn.
+#[derive(Deserialize)]
+struct Terminal1 {
+    run: RunId,
+    session: SessionId,
+    outcome: Outcome,
+    accepted_at: Wall,
+    started_at: Option<Wall>,
+    ended_at: Wall,
+    attempt: Attempt,
+    reply: Reply,
+    detail: bool,
+}
+
+impl From<Terminal1> for Terminal {
+    fn from(old: Terminal1) -> Self {
+        Self {
+            run: old.run,
+            session: old.session,
+            outcome: old.outcome,
+            accepted_at: old.accepted_at,
+            started_at: old.started_at,
+            ended_at: old.ended_at,
+            attempt: old.attempt,
+            reply: old.reply,
+            detail: old.detail,
+            turn: None,
+        }
+    }
+}
 
 /// A number as SQLite keeps it. Beyond its 63 bits it stops at the largest: a time or limit
 /// of 292 million years.
@@ -71,6 +106,8 @@ pub(crate) fn mark_to_sql(mark: RowMark) -> &'static str {
         RowMark::Whole => "whole",
         RowMark::Partial => "partial",
         RowMark::Interrupted => "interrupted",
+        RowMark::Dropped { told: false } => "dropped",
+        RowMark::Dropped { told: true } => "summarized",
     }
 }
 
@@ -80,9 +117,11 @@ pub(crate) fn mark_from_sql(mark: &str) -> Step<RowMark> {
         "whole" => Ok(RowMark::Whole),
         "partial" => Ok(RowMark::Partial),
         "interrupted" => Ok(RowMark::Interrupted),
+        "dropped" => Ok(RowMark::Dropped { told: false }),
+        "summarized" => Ok(RowMark::Dropped { told: true }),
         _ => Err(Fault::Record {
             what: "mark",
-            expected: "whole, partial or interrupted",
+            expected: "whole, partial, interrupted, dropped or summarized",
         }),
     }
 }
@@ -95,18 +134,24 @@ pub(crate) fn terminal_to_sql(terminal: &Terminal) -> Step<Vec<u8>> {
     })
 }
 
-/// Reads a terminal. Any other encoding than ours is refused, never guessed at.
+/// Reads a terminal of a known encoding. Any other is refused, never guessed at.
 pub(crate) fn terminal_from_sql(encoding: i64, bytes: &[u8]) -> Step<Terminal> {
-    let unreadable = Fault::Record {
-        what: "terminal",
-        expected: "encoding 1",
+    let read = match encoding {
+        1 => whole::<Terminal1>(bytes).map(Terminal::from),
+        TERMINAL_ENCODING => whole(bytes),
+        _ => None,
     };
-    if encoding != TERMINAL_ENCODING {
-        return Err(unreadable);
-    }
+    read.ok_or(Fault::Record {
+        what: "terminal",
+        expected: "encoding 1 or 2",
+    })
+}
+
+/// A value that takes up all of the bytes.
+fn whole<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Option<T> {
     match postcard::take_from_bytes(bytes) {
-        Ok((terminal, [])) => Ok(terminal),
-        Ok(_) | Err(_) => Err(unreadable),
+        Ok((value, [])) => Some(value),
+        Ok(_) | Err(_) => None,
     }
 }
 
@@ -116,11 +161,20 @@ pub(crate) fn reason(outcome: &Outcome) -> String {
         Outcome::Completed => "completed".into(),
         Outcome::Superseded => "superseded".into(),
         Outcome::Cancelled {
-            by: StopReason::Rpc,
+            by,
             provider_started,
         } => {
-            format!("cancelled by request, {}", phase(*provider_started))
+            let by = match by {
+                StopReason::Rpc => "request",
+                StopReason::Interrupt => "a later message",
+                StopReason::Reset => "a reset of its session",
+            };
+            format!("cancelled by {by}, {}", phase(*provider_started))
         }
+        Outcome::Dropped { by } => match by {
+            DropPolicy::Old | DropPolicy::Summarize => "dropped: the queue was full".into(),
+            DropPolicy::New => "dropped: no room in the queue".into(),
+        },
         Outcome::TimedOut {
             limit,
             provider_started,
@@ -170,8 +224,6 @@ fn class_name(class: ErrorClass) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use tidegate_core::{Attempt, Reply, RunId, SessionId, Wall};
-
     use super::*;
 
     fn sample() -> Terminal {
@@ -188,33 +240,51 @@ mod tests {
             attempt: Attempt(2),
             reply: Reply::Text { bytes: 300 },
             detail: true,
+            turn: None,
         }
     }
 
-    /// P10: receipts of earlier builds stay readable. Red here means: take the next
-    /// encoding number and keep a reader for this one.
+    /// P10: receipts of earlier builds stay readable.
     #[test]
-    fn the_bytes_of_encoding_1_do_not_change() {
-        let bytes = terminal_to_sql(&sample()).expect("a terminal has an encoding");
+    fn the_bytes_of_encoding_1_are_read() {
+        let mut bytes = [[1; 16], [2; 16]].concat();
+        bytes.extend([1, 0, 2, 1, 0xad, 3, 0xe8, 7, 1, 0xe9, 7]);
+        bytes.extend([255, 255, 255, 255, 255, 255, 255, 255, 255, 1]);
+        bytes.extend([2, 1, 0xac, 2, 1]);
+        let read = terminal_from_sql(1, &bytes).expect("bytes that schema 1 wrote");
+        assert_eq!(read, sample());
+        assert!(terminal_from_sql(2, &bytes).is_err());
+    }
+
+    /// P10: red here means: take the next encoding number and keep a reader for this one.
+    #[test]
+    fn the_bytes_of_encoding_2_do_not_change() {
+        let along = Terminal {
+            turn: Some(RunId([3; 16])),
+            outcome: Outcome::Dropped {
+                by: DropPolicy::Summarize,
+            },
+            ..sample()
+        };
+        let bytes = terminal_to_sql(&along).expect("a terminal has an encoding");
         let mut expected = [[1; 16], [2; 16]].concat();
-        expected.extend([1, 0, 2, 1, 0xad, 3, 0xe8, 7, 1, 0xe9, 7]);
+        expected.extend([5, 2, 0xe8, 7, 1, 0xe9, 7]);
         expected.extend([255, 255, 255, 255, 255, 255, 255, 255, 255, 1]);
-        expected.extend([2, 1, 0xac, 2, 1]);
+        expected.extend([2, 1, 0xac, 2, 1, 1]);
+        expected.extend([3; 16]);
         assert_eq!(bytes, expected);
-        assert_eq!(
-            terminal_from_sql(1, &bytes).expect("its own bytes"),
-            sample()
-        );
+        assert_eq!(terminal_from_sql(2, &bytes).expect("its own bytes"), along);
     }
 
     /// Law 10: what can't be read is not guessed at.
     #[test]
     fn a_terminal_of_another_encoding_or_with_a_tail_is_refused() {
         let mut bytes = terminal_to_sql(&sample()).expect("a terminal has an encoding");
-        assert!(terminal_from_sql(2, &bytes).is_err());
-        bytes.push(0);
         assert!(terminal_from_sql(1, &bytes).is_err());
-        assert!(terminal_from_sql(1, &bytes[..20]).is_err());
+        assert!(terminal_from_sql(3, &bytes).is_err());
+        bytes.push(0);
+        assert!(terminal_from_sql(2, &bytes).is_err());
+        assert!(terminal_from_sql(2, &bytes[..20]).is_err());
     }
 
     /// No overflow and no wrap, which would turn a far limit into none.

@@ -22,6 +22,9 @@ pub(crate) enum Fault {
         /// What would be legal there.
         expected: &'static str,
     },
+    /// An order contradicts what is stored; the gateway itself is at fault.
+    #[error("an order can't be carried out: {0}; this is a defect of the gateway, report it")]
+    Order(&'static str),
 }
 
 impl Fault {
@@ -38,7 +41,7 @@ impl Fault {
     /// out without it.
     pub(crate) fn is_of_one_operation(&self) -> bool {
         match self {
-            Self::Record { .. } => true,
+            Self::Record { .. } | Self::Order(_) => true,
             Self::Sqlite(rusqlite::Error::SqliteFailure(..)) => matches!(
                 self.code(),
                 Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch)
@@ -50,7 +53,7 @@ impl Fault {
     fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Sqlite(error) => error.sqlite_error_code(),
-            Self::Record { .. } => None,
+            Self::Record { .. } | Self::Order(_) => None,
         }
     }
 }

@@ -6,13 +6,14 @@ use tidegate_driver::{SessionRow, TranscriptRow};
 
 use crate::codec;
 use crate::fault::Step;
+use crate::queue;
 use crate::rows::{Work, wall};
 
 impl Work<'_> {
     /// The transcript of a session's current generation, oldest first.
     pub(crate) fn transcript(&self, session: SessionId) -> Step<Vec<TranscriptRow>> {
         let mut statement = self.sql.prepare_cached(
-            "SELECT t.seq, t.role, t.mark, t.run, i.run_key, t.at, t.text
+            "SELECT t.seq, t.role, t.mark, t.run, i.run_key, t.turn, i.queue, t.at, t.text
              FROM sessions s
              JOIN transcript t ON t.session = s.session AND t.generation = s.generation
              JOIN inbox i ON i.run = t.run
@@ -21,16 +22,7 @@ impl Work<'_> {
         let mut list = Vec::new();
         let mut rows = statement.query([session.0])?;
         while let Some(row) = rows.next()? {
-            let (role, mark): (String, String) = (row.get(1)?, row.get(2)?);
-            list.push(TranscriptRow {
-                seq: codec::from_sql(row.get(0)?),
-                role: codec::role_from_sql(&role)?,
-                mark: codec::mark_from_sql(&mark)?,
-                run: RunId(row.get(3)?),
-                run_key: row.get(4)?,
-                at: wall(row, 5)?,
-                text: row.get(6)?,
-            });
+            list.push(transcript_row(row)?);
         }
         Ok(list)
     }
@@ -64,6 +56,22 @@ impl Work<'_> {
         }
         Ok(list)
     }
+}
+
+/// A row of nine columns: seq, role, mark, run, its key, turn, queue mode, time, text.
+pub(crate) fn transcript_row(row: &Row<'_>) -> Step<TranscriptRow> {
+    let (role, mark): (String, String) = (row.get(1)?, row.get(2)?);
+    Ok(TranscriptRow {
+        seq: codec::from_sql(row.get(0)?),
+        role: codec::role_from_sql(&role)?,
+        mark: codec::mark_from_sql(&mark)?,
+        run: RunId(row.get(3)?),
+        run_key: row.get(4)?,
+        turn: RunId(row.get(5)?),
+        queue: queue::mode_from_row(row, 6)?,
+        at: wall(row, 7)?,
+        text: row.get(8)?,
+    })
 }
 
 fn session_row(row: &Row<'_>) -> Step<SessionRow> {

@@ -1,16 +1,20 @@
 //! What the core asks after: a session with its unfinished runs, and one run by its id.
 
 use rusqlite::{OptionalExtension, Row};
-use tidegate_core::{Attempt, Fingerprint, LoadReport, LookupReport, OpenRun, RunId, SessionId};
+use tidegate_core::{
+    Attempt, Fingerprint, Generation, LoadReport, LookupReport, OpenRun, QueueOverride, RunId,
+    SessionId,
+};
 use tidegate_driver::{RunNames, StoreDone, StoredText};
 
 use crate::accept::FIRST_GENERATION;
 use crate::codec;
 use crate::fault::Step;
+use crate::queue;
 use crate::rows::{Work, wall};
 
 impl Work<'_> {
-    /// A session's lease, generation and open runs in the order of their acceptance.
+    /// A session's lease, generation, queue settings and open runs in the order of their acceptance.
     pub(crate) fn load(&self, session: SessionId) -> Step<StoreDone> {
         if self.own != self.owner {
             return Ok(StoreDone::Loaded {
@@ -18,13 +22,11 @@ impl Work<'_> {
                 names: Vec::new(),
             });
         }
-        let generation = match self.session(session)? {
-            Some(session) => session.generation,
-            None => FIRST_GENERATION,
-        };
+        let (generation, queue) = self.generation_and_queue(session)?;
         let mut statement = self.sql.prepare_cached(
             "SELECT i.run, i.body, i.budget, i.budget_ms, i.left_ms, i.claimed_at, i.saved_at,
-                    i.accepted_at, i.attempt, i.run_key, s.session_key
+                    i.accepted_at, i.attempt, i.turn, i.queue, i.route, i.speaker, i.lane,
+                    i.priority, i.along, i.run_key, s.session_key
              FROM inbox i JOIN sessions s ON s.session = i.session
              WHERE i.session = ?1 AND i.state = 'open' ORDER BY i.ordinal",
         )?;
@@ -33,16 +35,32 @@ impl Work<'_> {
         while let Some(row) = rows.next()? {
             open.push(open_run(row)?);
             names.push(RunNames {
-                session_key: row.get(10)?,
-                run_key: row.get(9)?,
+                session_key: row.get(17)?,
+                run_key: row.get(16)?,
             });
         }
         let report = LoadReport::Loaded {
             epoch: self.owner,
             generation,
+            queue,
             open,
         };
         Ok(StoreDone::Loaded { report, names })
+    }
+
+    fn generation_and_queue(&self, session: SessionId) -> Step<(Generation, QueueOverride)> {
+        let mut statement = self.sql.prepare_cached(
+            "SELECT generation, queue_mode, queue_debounce_ms, queue_cap, queue_drop
+             FROM sessions WHERE session = ?1",
+        )?;
+        let mut rows = statement.query([session.0])?;
+        match rows.next()? {
+            None => Ok((FIRST_GENERATION, QueueOverride::default())),
+            Some(row) => Ok((
+                Generation(codec::from_sql(row.get(0)?)),
+                queue::override_from_row(row, 1)?,
+            )),
+        }
     }
 
     /// What is known of a run.
@@ -74,6 +92,7 @@ impl Work<'_> {
 
 fn open_run(row: &Row<'_>) -> Step<OpenRun> {
     let budget: String = row.get(2)?;
+    let (lane, priority): (String, String) = (row.get(13)?, row.get(14)?);
     Ok(OpenRun {
         run: RunId(row.get(0)?),
         body: Fingerprint(row.get(1)?),
@@ -81,6 +100,10 @@ fn open_run(row: &Row<'_>) -> Step<OpenRun> {
         left_ms: left_ms(row)?,
         accepted_at: wall(row, 7)?,
         attempt: Attempt(row.get(8)?),
+        turn: queue::turn_from_row(row, 9)?,
+        lane: queue::lane_from_sql(&lane)?,
+        priority: queue::priority_from_sql(&priority)?,
+        along: row.get::<_, Option<[u8; 16]>>(15)?.map(RunId),
     })
 }
 

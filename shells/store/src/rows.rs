@@ -5,11 +5,12 @@
 //! what stands in the order's own file.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use tidegate_core::{Attempt, Epoch, Fence, Generation, RunId, SessionId, Terminal, Wall};
+use tidegate_core::{Attempt, Epoch, Fence, Generation, Outcome, RunId, SessionId, Terminal, Wall};
 use tidegate_driver::{Role, RowMark, StoredText};
 
 use crate::codec;
 use crate::fault::Step;
+use crate::queue;
 
 /// One open transaction, with what was read once at its beginning.
 pub(crate) struct Work<'t> {
@@ -43,6 +44,10 @@ pub(crate) struct Inbox {
     pub(crate) accepted_at: Wall,
     /// When the last attempt claimed.
     pub(crate) claimed_at: Option<Wall>,
+    /// The run in whose turn it was taken along.
+    pub(crate) along: Option<RunId>,
+    /// Whether its message is still in the inbox.
+    pub(crate) has_message: bool,
 }
 
 /// A row to append to a transcript.
@@ -53,8 +58,10 @@ pub(crate) struct NewRow<'a> {
     pub(crate) role: Role,
     /// How complete it is.
     pub(crate) mark: RowMark,
-    /// The run that writes.
+    /// The run that the row belongs to.
     pub(crate) run: RunId,
+    /// The run whose claim or end writes it.
+    pub(crate) turn: RunId,
     /// When.
     pub(crate) at: Wall,
     /// What.
@@ -86,7 +93,8 @@ impl Work<'_> {
     /// A run's inbox row, if it was accepted.
     pub(crate) fn inbox(&self, run: RunId) -> Step<Option<Inbox>> {
         let mut statement = self.sql.prepare_cached(
-            "SELECT session, body, state = 'open', attempt, accepted_at, claimed_at
+            "SELECT session, body, state = 'open', attempt, accepted_at, claimed_at, along,
+                    message IS NOT NULL
              FROM inbox WHERE run = ?1",
         )?;
         let row = statement.query_row([run.0], |row| {
@@ -99,6 +107,8 @@ impl Work<'_> {
                 claimed_at: row
                     .get::<_, Option<i64>>(5)?
                     .map(|at| Wall(codec::from_sql(at))),
+                along: row.get::<_, Option<[u8; 16]>>(6)?.map(RunId),
+                has_message: row.get(7)?,
             })
         });
         Ok(row.optional()?)
@@ -121,11 +131,11 @@ impl Work<'_> {
     pub(crate) fn append(&self, row: &NewRow<'_>) -> Step<()> {
         self.sql
             .prepare_cached(
-                "INSERT INTO transcript (session, generation, seq, role, mark, run, at, text)
+                "INSERT INTO transcript (session, generation, seq, role, mark, run, turn, at, text)
                  VALUES (?1, ?2,
                          (SELECT coalesce(max(seq), 0) + 1 FROM transcript
                           WHERE session = ?1 AND generation = ?2),
-                         ?3, ?4, ?5, ?6, ?7)",
+                         ?3, ?4, ?5, ?6, ?7, ?8)",
             )?
             .execute(params![
                 row.to.0.0,
@@ -133,6 +143,7 @@ impl Work<'_> {
                 codec::role_to_sql(row.role),
                 codec::mark_to_sql(row.mark),
                 row.run.0,
+                row.turn.0,
                 codec::to_sql(row.at.0),
                 row.text,
             ])?;
@@ -164,6 +175,7 @@ impl Work<'_> {
             role: Role::Assistant,
             mark: RowMark::Interrupted,
             run: fence.run,
+            turn: fence.run,
             at,
             text: &text,
         })
@@ -177,8 +189,27 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Ends a run: its inbox state and its receipt. The one door to an end (law 6).
-    pub(crate) fn end(&self, terminal: &Terminal, detail: Option<&str>) -> Step<()> {
+    /// Ends a run: its inbox state and its receipt, and with it all that was taken along in
+    /// its turn. The one door to an end (law 6). Gives the ends of the latter.
+    pub(crate) fn end(&self, terminal: &Terminal, detail: Option<&str>) -> Step<Vec<Terminal>> {
+        self.end_alone(terminal, detail)?;
+        let mut statement = self.sql.prepare_cached(
+            "SELECT run, accepted_at FROM inbox WHERE along = ?1 AND state = 'open'
+             ORDER BY ordinal",
+        )?;
+        let along = statement
+            .query_map([terminal.run.0], |row| {
+                Ok(terminal.along(RunId(row.get(0)?), wall(row, 1)?))
+            })?
+            .collect::<Result<Vec<_>, _>>()?;
+        for end in &along {
+            // What the provider said is kept once, with the turn.
+            self.end_alone(end, None)?;
+        }
+        Ok(along)
+    }
+
+    fn end_alone(&self, terminal: &Terminal, detail: Option<&str>) -> Step<()> {
         self.sql
             .prepare_cached(
                 "INSERT INTO receipts (run, reason, ended_at, encoding, terminal, detail)
@@ -192,9 +223,17 @@ impl Work<'_> {
                 codec::terminal_to_sql(terminal)?,
                 detail,
             ])?;
+        let dropped = match terminal.outcome {
+            Outcome::Dropped { by } => Some(queue::drop_to_sql(by)),
+            _ => None,
+        };
         self.sql
-            .prepare_cached("UPDATE inbox SET state = 'ended' WHERE run = ?1 AND state = 'open'")?
-            .execute([terminal.run.0])?;
+            .prepare_cached(
+                "UPDATE inbox SET state = 'ended',
+                                  dropped = CASE WHEN message IS NOT NULL THEN ?2 END
+                 WHERE run = ?1 AND state = 'open'",
+            )?
+            .execute(params![terminal.run.0, dropped])?;
         Ok(())
     }
 
@@ -208,12 +247,39 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// How a run ended, with the texts that its end left.
+    /// Notes that a session was written, and gives it its row if it has none.
+    pub(crate) fn touch_or_insert(
+        &self,
+        session: SessionId,
+        session_key: &str,
+        generation: Generation,
+        at: Wall,
+    ) -> Step<()> {
+        self.sql
+            .prepare_cached(
+                "INSERT INTO sessions (session, session_key, generation, created_at, updated_at)
+                 VALUES (?1, ?2, ?3, ?4, ?4)
+                 ON CONFLICT (session) DO UPDATE SET updated_at = max(updated_at, ?4)",
+            )?
+            .execute(params![
+                session.0,
+                session_key,
+                codec::to_sql(generation.0),
+                codec::to_sql(at.0)
+            ])?;
+        Ok(())
+    }
+
+    /// How a run ended, with the texts that its end left: those of its turn, if one took it
+    /// along.
     pub(crate) fn receipt(&self, run: RunId) -> Step<Option<(Terminal, StoredText)>> {
         let mut statement = self.sql.prepare_cached(
-            "SELECT r.encoding, r.terminal, r.detail, t.text
+            "SELECT r.encoding, r.terminal, o.detail, t.text, h.run_key
              FROM receipts r
-             LEFT JOIN transcript t ON t.run = r.run AND t.role = 'assistant'
+             JOIN inbox i ON i.run = r.run
+             JOIN receipts o ON o.run = coalesce(i.along, i.run)
+             LEFT JOIN inbox h ON h.run = i.along
+             LEFT JOIN transcript t ON t.run = o.run AND t.role = 'assistant'
                                    AND t.mark IN ('whole', 'partial')
              WHERE r.run = ?1",
         )?;
@@ -224,6 +290,7 @@ impl Work<'_> {
                 StoredText {
                     detail: row.get(2)?,
                     reply: row.get(3)?,
+                    turn_key: row.get(4)?,
                 },
             ))
         });

@@ -7,8 +7,8 @@ use crate::fault::Step;
 use crate::rows::{NewRow, Work};
 
 impl Work<'_> {
-    /// Writes the reply's transcript row, the inbox state and the receipt, if the fence
-    /// holds; else nothing.
+    /// Writes the reply's transcript row, the inbox state and the receipt, and the same for
+    /// all that was taken along, if the fence holds; else nothing.
     pub(crate) fn settle(
         &self,
         fence: &Fence,
@@ -47,13 +47,15 @@ impl Work<'_> {
             role: Role::Assistant,
             mark,
             run: fence.run,
+            turn: fence.run,
             at: terminal.ended_at,
             text: reply,
         })
     }
 
     /// A run that claimed ends as the active writer. One that never did ends in its queue,
-    /// and has no reply: a row needs a claim (P07).
+    /// and has no reply: a row needs a claim (P07). One that was taken along ends with its
+    /// turn and not by itself.
     fn may_settle(&self, fence: &Fence, has_reply: bool) -> Step<bool> {
         if fence.attempt > Attempt(0) {
             return self.is_writer(fence);
@@ -68,6 +70,7 @@ impl Work<'_> {
             && run.session == fence.session
             && run.open
             && run.attempt == Attempt(0)
+            && run.along.is_none()
             && !has_reply)
     }
 }

@@ -13,7 +13,8 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior, params};
 use tidegate_core::{
-    AcceptReport, ClaimReport, Epoch, LoadReport, LookupReport, SettleReport, StoreError,
+    AcceptReport, ClaimReport, ConfigureReport, Epoch, LoadReport, LookupReport, ResetReport,
+    SettleReport, StoreError,
 };
 use tidegate_driver::{Store, StoreDone, StoreOp, StoredText};
 
@@ -263,8 +264,12 @@ impl Work<'_> {
                 text,
             } => StoreDone::Settled(self.settle(fence, *epoch, terminal, text)?),
             StoreOp::Lookup { run } => self.lookup(*run)?,
+            StoreOp::Reset { .. } | StoreOp::Configure { .. } => self.change_session(op)?,
             StoreOp::Transcript { session } => {
                 StoreDone::Transcript(Ok(self.transcript(*session)?))
+            }
+            StoreOp::History { session, query } => {
+                StoreDone::History(Ok(self.history(*session, query)?))
             }
             StoreOp::OpenSessions => StoreDone::OpenSessions(Ok(self.open_sessions()?)),
             StoreOp::Sessions { limit } => StoreDone::Sessions(Ok(self.sessions(*limit)?)),
@@ -287,7 +292,6 @@ fn configure(sql: &Connection) -> rusqlite::Result<()> {
     sql.set_prepared_statement_cache_capacity(STATEMENTS);
     sql.pragma_update(None, "journal_mode", "WAL")?;
     sql.pragma_update(None, "synchronous", "FULL")?;
-    sql.pragma_update(None, "foreign_keys", true)?;
     // A plan that does not depend on bound values: otherwise the cached statements that touch
     // a partial index are parsed again at every use.
     sql.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
@@ -313,10 +317,13 @@ fn is_write(op: &StoreOp) -> bool {
         StoreOp::Accept { .. }
         | StoreOp::Claim { .. }
         | StoreOp::Save { .. }
-        | StoreOp::Settle { .. } => true,
+        | StoreOp::Settle { .. }
+        | StoreOp::Reset { .. }
+        | StoreOp::Configure { .. } => true,
         StoreOp::Load { .. }
         | StoreOp::Lookup { .. }
         | StoreOp::Transcript { .. }
+        | StoreOp::History { .. }
         | StoreOp::OpenSessions
         | StoreOp::Sessions { .. } => false,
     }
@@ -343,12 +350,15 @@ fn refused(op: &StoreOp, kind: StoreError) -> StoreDone {
         StoreOp::Claim { .. } => StoreDone::Claimed(ClaimReport::Refused(kind)),
         StoreOp::Save { .. } => StoreDone::Saved { kept: None },
         StoreOp::Settle { .. } => StoreDone::Settled(SettleReport::Refused(kind)),
+        StoreOp::Reset { .. } => StoreDone::WasReset(ResetReport::Refused(kind)),
+        StoreOp::Configure { .. } => StoreDone::Configured(ConfigureReport::Refused(kind)),
         StoreOp::Lookup { .. } => StoreDone::LookedUp {
             report: LookupReport::Refused(kind),
             names: None,
             text: StoredText::default(),
         },
         StoreOp::Transcript { .. } => StoreDone::Transcript(Err(kind)),
+        StoreOp::History { .. } => StoreDone::History(Err(kind)),
         StoreOp::OpenSessions => StoreDone::OpenSessions(Err(kind)),
         StoreOp::Sessions { .. } => StoreDone::Sessions(Err(kind)),
     }

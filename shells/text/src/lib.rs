@@ -10,13 +10,20 @@
 )]
 
 mod chat_stream;
+mod command;
 mod fingerprint;
 mod provider_class;
 mod provider_error;
+mod queue_words;
 mod sse;
 
 pub use chat_stream::{ChatEnd, ChatError, ChatFact, ChatStream, Finish, Usage, read_whole_answer};
+pub use command::{BadCommand, Command, read_command};
 pub use fingerprint::Fingerprinter;
 pub use provider_class::provider_class;
 pub use provider_error::{ProviderWords, WORDS_LIMIT_CHARS, for_people, read_error_body};
+pub use queue_words::{
+    DEBOUNCE_MAX_MS, DROP_POLICIES, Named, QUEUE_CAP_MAX, QUEUE_MODES, drop_policy,
+    drop_policy_name, duration_ms, queue_mode, queue_mode_name,
+};
 pub use sse::{Oversized, SseItem, SseParser};

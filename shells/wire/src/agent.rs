@@ -6,9 +6,21 @@ use serde_json::Value;
 use crate::fields::{BadParams, Fields, Kind};
 
 /// The most bytes of a session key, a session id or an idempotency key (spec 2.3: 512).
-const KEY_BYTES: usize = 512;
+pub(crate) const KEY_BYTES: usize = 512;
 
-/// The parameters of `agent` that are known, checked and not acted upon. With the six of
+/// The global lanes that `lane` may name; none, or an empty one, is `main`.
+pub const LANES: &[&str] = &[
+    "",
+    "main",
+    "subagent",
+    "cron",
+    "cron-nested",
+    "hook-dispatch",
+    "nested",
+    "background",
+];
+
+/// The parameters of `agent` that are known, checked and not acted upon. With the seven of
 /// [`AgentParams`] they are the 48 names of release 2026.9.6. Those whose content would be
 /// lost, or whose guard would not hold, are refused unless they are empty.
 pub const AGENT_IGNORED: &[(&str, Kind)] = &[
@@ -29,7 +41,6 @@ pub const AGENT_IGNORED: &[(&str, Kind)] = &[
     ("groupChannel", Kind::Text),
     ("groupSpace", Kind::Text),
     ("bestEffortDeliver", Kind::Bool),
-    ("lane", Kind::Text),
     ("cwd", Kind::Name),
     ("cleanupBundleMcpOnRunEnd", Kind::Bool),
     ("modelRun", Kind::Bool),
@@ -65,6 +76,9 @@ pub const AGENT_IGNORED: &[(&str, Kind)] = &[
     ("label", Kind::Short(512)),
 ];
 
+/// The longest limit of a run, in seconds: a year. Who means milliseconds is told (B-055).
+pub const MOST_TIMEOUT_S: u64 = 31_536_000;
+
 /// The parameters of `agent` that we act upon.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -83,9 +97,12 @@ pub struct AgentParams {
     /// The session by id, where no key is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// The run's own limit in **seconds**; 0 is none (R151).
+    /// The run's own limit in **seconds**, at most [`MOST_TIMEOUT_S`]; 0 is none (R151).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u64>,
+    /// The global lane in which it runs; one of [`LANES`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lane: Option<String>,
 }
 
 impl AgentParams {
@@ -101,7 +118,8 @@ impl AgentParams {
             agent_id: fields.text("agentId", Kind::Short(KEY_BYTES))?,
             session_key: fields.text("sessionKey", Kind::Short(KEY_BYTES))?,
             session_id: fields.text("sessionId", Kind::Short(KEY_BYTES))?,
-            timeout: fields.whole("timeout", 0)?,
+            timeout: fields.whole_to("timeout", MOST_TIMEOUT_S)?,
+            lane: fields.text("lane", Kind::OneOf(LANES))?,
         };
         fields.ignore(AGENT_IGNORED)?;
         fields.end()?;
@@ -136,6 +154,10 @@ pub struct AgentAck {
     /// When it was accepted, in milliseconds of wall time.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub accepted_at: Option<u64>,
+    /// The limit that the request named, as it takes effect: in **milliseconds**, 0 for none
+    /// (B-055). Absent where the request named none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub timeout_ms: Option<u64>,
 }
 
 /// How a run ended, in the words of the wire.
@@ -148,6 +170,8 @@ pub enum RunStatus {
     Timeout,
     /// It failed; in an `agent.wait` result also: it was stopped.
     Error,
+    /// In an `agent.wait` result: it is a chat message that waits in its queue (R148).
+    Pending,
 }
 
 /// Where a limit hit.
@@ -312,6 +336,12 @@ pub struct WaitResult {
     /// What it left to be read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub terminal_reply: Option<TerminalReply>,
+    /// The wait ended, and `error` is what the run will end with as soon as that is durable.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pending_error: Option<bool>,
+    /// The run in whose turn the message was answered.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub answered_in: Option<String>,
     /// `false`: there is no such run. Only for clients with
     /// [`CAP_KNOWN_RUN`](crate::CAP_KNOWN_RUN), and only where the gateway could tell.
     #[serde(skip_serializing_if = "Option::is_none", default)]

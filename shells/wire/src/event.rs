@@ -16,9 +16,21 @@ pub mod event_name {
     pub const AGENT: &str = "agent";
     /// The same as a conversation sees it. One terminal a run.
     pub const CHAT: &str = "chat";
+    /// A message was appended to a conversation. Only for those who subscribed.
+    pub const SESSION_MESSAGE: &str = "session.message";
+    /// A session stands differently. Only for those who subscribed.
+    pub const SESSIONS_CHANGED: &str = "sessions.changed";
 
     /// All events, as advertised in hello.
-    pub const ALL: [&str; 5] = [CHALLENGE, TICK, SHUTDOWN, AGENT, CHAT];
+    pub const ALL: [&str; 7] = [
+        CHALLENGE,
+        TICK,
+        SHUTDOWN,
+        AGENT,
+        CHAT,
+        SESSION_MESSAGE,
+        SESSIONS_CHANGED,
+    ];
 }
 
 /// Payload of `connect.challenge`.
@@ -64,10 +76,14 @@ pub struct AgentEvent {
     /// What happened.
     #[serde(flatten)]
     pub data: AgentData,
-    /// Its number within the run: from 1, without gaps.
+    /// Its number within the run: from 1, without gaps. 0: told before the run's first event.
     pub seq: u64,
     /// Wall time in milliseconds.
     pub ts: u64,
+    /// Its number within the session, over `agent` and `chat` events: without gaps while
+    /// somebody listens or works, and never the same twice in one life of the gateway.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub session_seq: Option<u64>,
 }
 
 /// What happened in a run, by stream.
@@ -76,6 +92,9 @@ pub struct AgentEvent {
 pub enum AgentData {
     /// A step of its life.
     Lifecycle(Lifecycle),
+    /// The way of its message before the answer.
+    #[serde(rename = "run_status")]
+    RunStatus(InputStep),
     /// The assistant's text grew.
     Assistant {
         /// To this.
@@ -86,6 +105,50 @@ pub enum AgentData {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         replace: Option<bool>,
     },
+}
+
+/// A step on a message's way to its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    tag = "phase",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase"
+)]
+pub enum InputStep {
+    /// It waits behind others.
+    Queued {
+        /// How many, the one at work among them.
+        ahead: u32,
+    },
+    /// It waits for the next boundary of a run; if there is none, it follows that run.
+    Steered {
+        /// The run.
+        into: String,
+    },
+    /// It stops a run and takes its place.
+    Interrupting {
+        /// The run.
+        run: String,
+    },
+    /// It waited for its lanes longer than is normal, and goes on now (B-005).
+    Waited {
+        /// How long, in milliseconds.
+        ms: u64,
+        /// How many were at work ahead of it when it came.
+        active_ahead: u32,
+        /// How many waited ahead of it when it came.
+        queued_ahead: u32,
+    },
+    /// It goes to the model in the turn of another run, whose answer answers it too (P26).
+    Bound {
+        /// That run.
+        turn: String,
+    },
+    /// The model has answered a request that contains it (B-070).
+    Seen,
+    /// A step that only other gateways tell. Never sent by ours.
+    #[serde(other)]
+    Other,
 }
 
 /// A step of a run's life.
@@ -141,6 +204,9 @@ pub struct Lifecycle {
     /// What it left to be read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub terminal_reply: Option<TerminalReply>,
+    /// The run in whose turn the message was answered.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub answered_in: Option<String>,
 }
 
 impl Lifecycle {
@@ -160,6 +226,7 @@ impl Lifecycle {
             provider_started: None,
             execution_settled: None,
             terminal_reply: None,
+            answered_in: None,
         }
     }
 }
@@ -174,8 +241,12 @@ pub struct ChatEvent {
     pub session_key: String,
     /// Its agent.
     pub agent_id: String,
-    /// The number of the run's event that this one shows.
+    /// The number of the run's event that this one shows. 0: told before the run's first
+    /// event, or without a run.
     pub seq: u64,
+    /// Its number within the session; see [`AgentEvent::session_seq`].
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub session_seq: Option<u64>,
     /// What happened.
     #[serde(flatten)]
     pub state: ChatState,
@@ -189,6 +260,8 @@ pub struct ChatEvent {
     rename_all_fields = "camelCase"
 )]
 pub enum ChatState {
+    /// The way of the message before the answer.
+    Status(InputStep),
     /// The text grew.
     Delta {
         /// By this.
@@ -202,21 +275,31 @@ pub enum ChatState {
     },
     /// The answer.
     Final {
-        /// The whole of it; absent if it is empty.
+        /// The whole of it; absent if it is empty or stands with another run.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         message: Option<ChatMessage>,
         /// Why the model stopped.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         stop_reason: Option<String>,
+        /// The run in whose turn the message was answered: its `final` has the answer.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        answered_in: Option<String>,
     },
-    /// Somebody stopped the run.
+    /// Somebody stopped the run, or it gave way.
     Aborted {
         /// What had arrived.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         message: Option<ChatMessage>,
-        /// Who.
+        /// Who or why: `rpc`, `interrupt`, `reset`, `superseded` or `dropped`.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         stop_reason: Option<String>,
+        /// `dropped`: the message gave way in a full queue. `given_back`: it was stopped before
+        /// its turn came. Either way no model saw it.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        input_state: Option<String>,
+        /// The run whose turn had taken the message along.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        answered_in: Option<String>,
     },
     /// The run failed or timed out.
     Error {
@@ -229,6 +312,9 @@ pub enum ChatState {
         /// `timeout`, `rate_limit` or `context_length`; absent for everything else.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         error_kind: Option<String>,
+        /// The run whose turn had taken the message along.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        answered_in: Option<String>,
     },
 }
 

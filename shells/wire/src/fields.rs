@@ -151,6 +151,14 @@ impl Fields {
         self.text(name, kind)?.ok_or_else(|| self.missing(name))
     }
 
+    /// Takes a truth value; absent is false.
+    ///
+    /// # Errors
+    /// As [`Fields::take`].
+    pub fn flag(&mut self, name: &str) -> Result<bool, BadParams> {
+        Ok(self.take(name, Kind::Bool)? == Some(Value::Bool(true)))
+    }
+
     /// Takes an integer of at least `min` if it is there.
     ///
     /// # Errors
@@ -159,6 +167,19 @@ impl Fields {
         Ok(self
             .take(name, Kind::Whole(min))?
             .and_then(|value| value.as_u64()))
+    }
+
+    /// Takes a whole number of at most `most` if it is there.
+    ///
+    /// # Errors
+    /// It is no whole number, or larger.
+    pub fn whole_to(&mut self, name: &str, most: u64) -> Result<Option<u64>, BadParams> {
+        match self.whole(name, 0)? {
+            Some(number) if number > most => Err(BadParams(format!(
+                "at /{name}: must be <= {most}, got {number}"
+            ))),
+            number => Ok(number),
+        }
     }
 
     /// Takes a number if it is there and drops its fraction.

@@ -6,32 +6,43 @@
 //! not listed is refused, with its place, so that a typing error never passes as a default.
 
 mod agent;
+mod chat;
 mod connect;
 mod error;
 mod event;
 mod fields;
 mod frame;
 mod hello;
+mod history;
 mod sessions;
 mod status;
+mod subscribe;
 
 pub use agent::{
     AGENT_IGNORED, AckStatus, AgentAck, AgentFinal, AgentParams, AgentPayload, ChatAbortParams,
-    ChatAborted, Disposition, Payload, RunMeta, RunResult, RunStatus, TerminalReply, TimeoutPhase,
-    WaitParams, WaitResult,
+    ChatAborted, Disposition, LANES, MOST_TIMEOUT_S, Payload, RunMeta, RunResult, RunStatus,
+    TerminalReply, TimeoutPhase, WaitParams, WaitResult,
+};
+pub use chat::{
+    CHAT_SEND_IGNORED, ChatSendAck, ChatSendParams, InputState, QUEUE_MODES, Route, SendStatus,
 };
 pub use connect::{
     Auth, CLIENT_IDS, CLIENT_MODES, ClientInfo, ConnectParams, Device, PROTOCOL, Secret,
 };
 pub use error::{AuthProblem, ErrorCode, WireError};
 pub use event::{
-    AgentData, AgentEvent, Challenge, ChatEvent, ChatMessage, ChatState, ContentPart, Lifecycle,
-    Phase, Shutdown, Tick, event_name,
+    AgentData, AgentEvent, Challenge, ChatEvent, ChatMessage, ChatState, ContentPart, InputStep,
+    Lifecycle, Phase, Shutdown, Tick, event_name,
 };
 pub use fields::{BadParams, Fields, Kind};
 pub use frame::{BadFrame, Event, INVALID_ID, Request, Response, ServerFrame, event_text};
 pub use hello::{
     Features, HelloAuth, HelloOk, Policy, ServerInfo, SessionDefaults, Snapshot, StateVersion,
+};
+pub use history::{
+    CHAT_HISTORY_IGNORED, ChatHistory, ChatHistoryParams, HistoryKind, HistoryMessage,
+    HistoryReset, InFlightRun, MessageContent, MessageRow, PendingInput, PendingInputs,
+    SessionInfo, SessionMessages, SessionsGetParams,
 };
 pub use sessions::{
     SESSIONS_LIST_IGNORED, SessionRow, SessionRunStatus, SessionsList, SessionsListParams,
@@ -39,6 +50,11 @@ pub use sessions::{
 pub use status::{
     AgentHealth, AgentSessions, Health, HealthParams, ModelRuntime, RecentSession, Runs,
     SessionsBrief, Status, StatusParams,
+};
+pub use subscribe::{
+    AbortStatus, MessagesSubscribeParams, MessagesSubscribed, MessagesUnsubscribed, MissedEvent,
+    SessionEntry, SessionMessage, SessionsAbortParams, SessionsAborted, SessionsChanged,
+    SessionsResetDone, SessionsResetParams, SessionsSubscribeParams, SessionsSubscribed,
 };
 
 /// The agent that a session key without one belongs to.
@@ -50,6 +66,10 @@ pub const MAIN_SESSION_KEY: &str = "agent:main:main";
 /// In `connect.caps`: `agent.wait` then says `known: false` about a run that the gateway has
 /// no record of, instead of the bare timeout that older clients expect (vector 16.4).
 pub const CAP_KNOWN_RUN: &str = "tidegate-known-run";
+
+/// In `connect.caps`: events of runs come only of sessions that the connection subscribed to
+/// (surface 3).
+pub const CAP_SESSION_EVENTS: &str = "session-scoped-events";
 
 /// Names of the methods.
 pub mod method {
@@ -65,9 +85,43 @@ pub mod method {
     pub const AGENT_WAIT: &str = "agent.wait";
     /// Stop one run or all runs of a session.
     pub const CHAT_ABORT: &str = "chat.abort";
+    /// A message of a conversation. One response; the rest comes as events.
+    pub const CHAT_SEND: &str = "chat.send";
+    /// What was said in a conversation.
+    pub const CHAT_HISTORY: &str = "chat.history";
     /// The sessions, last written first.
     pub const SESSIONS_LIST: &str = "sessions.list";
+    /// What was said in a session, in short.
+    pub const SESSIONS_GET: &str = "sessions.get";
+    /// Hear how sessions change.
+    pub const SESSIONS_SUBSCRIBE: &str = "sessions.subscribe";
+    /// Hear it no more.
+    pub const SESSIONS_UNSUBSCRIBE: &str = "sessions.unsubscribe";
+    /// Hear all of one session, from a cursor on.
+    pub const MESSAGES_SUBSCRIBE: &str = "sessions.messages.subscribe";
+    /// Hear it no more.
+    pub const MESSAGES_UNSUBSCRIBE: &str = "sessions.messages.unsubscribe";
+    /// Stop what a session does.
+    pub const SESSIONS_ABORT: &str = "sessions.abort";
+    /// Begin a session anew.
+    pub const SESSIONS_RESET: &str = "sessions.reset";
 
     /// All methods that may follow `connect`, as advertised in hello.
-    pub const ALL: [&str; 6] = [HEALTH, STATUS, AGENT, AGENT_WAIT, CHAT_ABORT, SESSIONS_LIST];
+    pub const ALL: [&str; 15] = [
+        HEALTH,
+        STATUS,
+        AGENT,
+        AGENT_WAIT,
+        CHAT_SEND,
+        CHAT_ABORT,
+        CHAT_HISTORY,
+        SESSIONS_LIST,
+        SESSIONS_GET,
+        SESSIONS_SUBSCRIBE,
+        SESSIONS_UNSUBSCRIBE,
+        MESSAGES_SUBSCRIBE,
+        MESSAGES_UNSUBSCRIBE,
+        SESSIONS_ABORT,
+        SESSIONS_RESET,
+    ];
 }

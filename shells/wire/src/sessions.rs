@@ -130,6 +130,9 @@ pub struct SessionRow {
     pub kind: String,
     /// Its agent.
     pub agent_id: String,
+    /// This conversation of it; another one after a reset.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub session_id: Option<String>,
     /// When it was first written, in milliseconds of wall time.
     pub created_at: u64,
     /// When it was last written.

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use tidegate_wire::{
     AGENT_IGNORED, AckStatus, AgentAck, AgentData, AgentEvent, AgentFinal, AgentParams,
     AuthProblem, BadFrame, Challenge, ChatAbortParams, ChatAborted, ChatEvent, ChatMessage,
-    ChatState, ClientInfo, ConnectParams, Disposition, ErrorCode, Event, Kind, Lifecycle, Payload,
-    Phase, Request, Response, RunMeta, RunResult, RunStatus, SESSIONS_LIST_IGNORED, Secret,
-    ServerFrame, SessionsListParams, Shutdown, TerminalReply, Tick, TimeoutPhase, WaitParams,
-    WaitResult, WireError, event_text,
+    ChatState, ClientInfo, ConnectParams, Disposition, ErrorCode, Event, InputStep, Kind,
+    Lifecycle, Payload, Phase, Request, Response, RunMeta, RunResult, RunStatus,
+    SESSIONS_LIST_IGNORED, Secret, ServerFrame, SessionsListParams, Shutdown, TerminalReply, Tick,
+    TimeoutPhase, WaitParams, WaitResult, WireError, event_text,
 };
 
 fn text(value: &impl serde::Serialize) -> String {
@@ -113,6 +113,7 @@ fn all_names_of_agent_are_accepted() {
         "sessionKey",
         "sessionId",
         "timeout",
+        "lane",
     ];
     let mut names: Vec<&str> = acted
         .into_iter()
@@ -121,13 +122,13 @@ fn all_names_of_agent_are_accepted() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), 48);
-    let mut all = json!({"message": "m", "idempotencyKey": "k", "agentId": "main", "sessionKey": "s", "sessionId": "i", "timeout": 9_000_000_000_u64});
+    let mut all = json!({"message": "m", "idempotencyKey": "k", "agentId": "main", "sessionKey": "s", "sessionId": "i", "timeout": 31_536_000, "lane": "subagent"});
     for (name, kind) in AGENT_IGNORED {
         all[*name] = example(*kind);
     }
     let read = AgentParams::read(Some(all.clone())).unwrap();
-    assert_eq!(read.timeout, Some(9_000_000_000));
-    assert_snapshot!(text(&read), @r#"{"message":"m","idempotencyKey":"k","agentId":"main","sessionKey":"s","sessionId":"i","timeout":9000000000}"#);
+    assert_eq!(read.timeout, Some(31_536_000));
+    assert_snapshot!(text(&read), @r#"{"message":"m","idempotencyKey":"k","agentId":"main","sessionKey":"s","sessionId":"i","timeout":31536000,"lane":"subagent"}"#);
     for (name, kind) in AGENT_IGNORED {
         let mut wrong = all.clone();
         wrong[*name] = wrong_example(*kind);
@@ -205,8 +206,9 @@ fn results_of_runs() {
         agent_id: Some("main".into()),
         status: AckStatus::Accepted,
         accepted_at: Some(1),
+        timeout_ms: Some(2_000),
     };
-    assert_snapshot!(text(&ack), @r#"{"runId":"r","sessionKey":"agent:main:main","agentId":"main","status":"accepted","acceptedAt":1}"#);
+    assert_snapshot!(text(&ack), @r#"{"runId":"r","sessionKey":"agent:main:main","agentId":"main","status":"accepted","acceptedAt":1,"timeoutMs":2000}"#);
     assert_snapshot!(text(&AckStatus::InFlight), @r#""in_flight""#);
     let done = AgentFinal {
         run_id: "r".into(),
@@ -248,9 +250,11 @@ fn results_of_runs() {
             disposition: Disposition::Empty,
             text: None,
         }),
+        pending_error: Some(true),
+        answered_in: Some("q".into()),
         known: Some(false),
     };
-    assert_snapshot!(text(&wait), @r#"{"runId":"r","status":"timeout","startedAt":1,"endedAt":2,"error":"e","timeoutPhase":"post_turn","providerStarted":true,"terminalReply":{"disposition":"empty"},"known":false}"#);
+    assert_snapshot!(text(&wait), @r#"{"runId":"r","status":"timeout","startedAt":1,"endedAt":2,"error":"e","timeoutPhase":"post_turn","providerStarted":true,"terminalReply":{"disposition":"empty"},"pendingError":true,"answeredIn":"q","known":false}"#);
     let aborted = ChatAborted {
         ok: true,
         aborted: true,
@@ -269,6 +273,7 @@ fn events_of_runs() {
         data,
         seq: 1,
         ts: 2,
+        session_seq: None,
     };
     let end = Lifecycle {
         status: Some("cancelled".into()),
@@ -291,14 +296,22 @@ fn events_of_runs() {
             session_key: "k".into(),
             agent_id: "main".into(),
             seq: 1,
+            session_seq: Some(7),
             state,
         })
     };
     let message = || Some(ChatMessage::assistant("ab", 2));
-    assert_snapshot!(chat(ChatState::Delta { delta_text: "b".into(), message: message(), replace: Some(true) }), @r#"{"runId":"r","sessionKey":"k","agentId":"main","seq":1,"state":"delta","deltaText":"b","message":{"role":"assistant","content":[{"type":"text","text":"ab"}],"timestamp":2},"replace":true}"#);
-    assert_snapshot!(chat(ChatState::Final { message: None, stop_reason: Some("stop".into()) }), @r#"{"runId":"r","sessionKey":"k","agentId":"main","seq":1,"state":"final","stopReason":"stop"}"#);
-    assert_snapshot!(chat(ChatState::Aborted { message: message(), stop_reason: Some("rpc".into()) }), @r#"{"runId":"r","sessionKey":"k","agentId":"main","seq":1,"state":"aborted","message":{"role":"assistant","content":[{"type":"text","text":"ab"}],"timestamp":2},"stopReason":"rpc"}"#);
-    assert_snapshot!(chat(ChatState::Error { message: None, error_message: Some("e".into()), error_kind: Some("timeout".into()) }), @r#"{"runId":"r","sessionKey":"k","agentId":"main","seq":1,"state":"error","errorMessage":"e","errorKind":"timeout"}"#);
+    assert_snapshot!(chat(ChatState::Delta { delta_text: "b".into(), message: message(), replace: Some(true) }), @r#"{"runId":"r","sessionKey":"k","agentId":"main","seq":1,"sessionSeq":7,"state":"delta","deltaText":"b","message":{"role":"assistant","content":[{"type":"text","text":"ab"}],"timestamp":2},"replace":true}"#);
+    assert_snapshot!(chat(ChatState::Final { message: None, stop_reason: Some("stop".into()), answered_in: Some("q".into()) }), @r#"{"runId":"r","sessionKey":"k","agentId":"main","seq":1,"sessionSeq":7,"state":"final","stopReason":"stop","answeredIn":"q"}"#);
+    assert_snapshot!(chat(ChatState::Aborted { message: message(), stop_reason: Some("rpc".into()), input_state: Some("given_back".into()), answered_in: None }), @r#"{"runId":"r","sessionKey":"k","agentId":"main","seq":1,"sessionSeq":7,"state":"aborted","message":{"role":"assistant","content":[{"type":"text","text":"ab"}],"timestamp":2},"stopReason":"rpc","inputState":"given_back"}"#);
+    assert_snapshot!(chat(ChatState::Error { message: None, error_message: Some("e".into()), error_kind: Some("timeout".into()), answered_in: None }), @r#"{"runId":"r","sessionKey":"k","agentId":"main","seq":1,"sessionSeq":7,"state":"error","errorMessage":"e","errorKind":"timeout"}"#);
+    let step = || InputStep::Waited {
+        ms: 3,
+        active_ahead: 1,
+        queued_ahead: 2,
+    };
+    assert_snapshot!(chat(ChatState::Status(step())), @r#"{"runId":"r","sessionKey":"k","agentId":"main","seq":1,"sessionSeq":7,"state":"status","phase":"waited","ms":3,"activeAhead":1,"queuedAhead":2}"#);
+    assert_snapshot!(text(&agent(AgentData::RunStatus(step()))), @r#"{"runId":"r","sessionKey":"agent:main:main","agentId":"main","stream":"run_status","data":{"phase":"waited","ms":3,"activeAhead":1,"queuedAhead":2},"seq":1,"ts":2}"#);
     let shutdown = Shutdown {
         reason: "gateway stopping".into(),
         restart_expected_ms: Some(5),

@@ -2,7 +2,8 @@
 
 use tidegate_core::{
     AcceptReport, Answer, Attempt, Claim, ClaimOrder, ClaimReport, Epoch, Event, Failure, Fence,
-    Halt, HaltCode, Input, OpenRun, OrderKind, Outcome, Output, Subject, Terminal, Ticket, Timer,
+    Halt, HaltCode, Input, OpenRun, OrderKind, Outcome, Output, Place, Subject, Terminal, Ticket,
+    Timer,
 };
 
 use super::Plant;
@@ -130,6 +131,7 @@ impl Plant {
                 run: accept.run,
                 session: accept.session,
                 at: accept.at,
+                place: Place::Next,
             };
             let request = accept.request;
             outputs.insert(at, Output::Respond { request, answer });
@@ -168,6 +170,7 @@ impl Plant {
             attempt: Attempt(1),
             left_ms: None,
             at: accept.at,
+            along: Vec::new(),
         };
         outputs.insert(
             0,
@@ -262,6 +265,10 @@ impl Plant {
                         .fences
                         .get(&accept.run)
                         .map_or(Attempt(0), |f| f.attempt),
+                    turn: accept.turn,
+                    lane: accept.lane,
+                    priority: accept.priority,
+                    along: None,
                 };
                 self.stopped = Some((accept.session, open));
             }

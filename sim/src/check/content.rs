@@ -130,7 +130,11 @@ impl Check for Contents {
                     }
                 }
                 Event::End { terminal, content } => self.named(at, terminal, *content),
-                Event::Start { .. } | Event::Finishing { .. } => {}
+                Event::Start { .. }
+                | Event::Finishing { .. }
+                | Event::Waited { .. }
+                | Event::Bound { .. }
+                | Event::Seen => {}
             },
             Output::Respond {
                 answer:

@@ -32,7 +32,9 @@ impl Deadlines {
             | Timer::TextPace(run)
             | Timer::SavePace(run) => self.calls.contains(&run),
             Timer::LaneLimit(run) | Timer::StoreRetry(run) => self.runs.contains(&run),
-            Timer::LoadRetry(session) => self.sessions.contains(&session),
+            Timer::LoadRetry(session) | Timer::Debounce(session) => {
+                self.sessions.contains(&session)
+            }
             Timer::Wait(request) => self.waits.contains(&request),
             Timer::Drain(_) => self.draining,
         }

@@ -88,7 +88,11 @@ impl Check for Durability {
                         at.request(Code::EndUntrue, *request);
                     }
                 }
-                Answer::Wait { .. } | Answer::Aborted { .. } | Answer::Rejected(_) => {}
+                Answer::Wait { .. }
+                | Answer::Aborted { .. }
+                | Answer::Reset { .. }
+                | Answer::Queue { .. }
+                | Answer::Rejected(_) => {}
             },
             Output::Publish {
                 event: Event::End { terminal, .. },

@@ -8,8 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
-    AcceptReport, Answer, ClaimReport, Config, Event, Input, LoadReport, LookupReport, Outcome,
-    Output, RequestId, RunId, SessionId, SettleReport, Subject, Terminal, Ticket, Time,
+    AcceptReport, Answer, ClaimReport, Config, ConfigureReport, Event, Input, LoadReport,
+    LookupReport, Outcome, Output, RequestId, ResetReport, RunId, Scope, SessionId, SettleReport,
+    Subject, Terminal, Ticket, Time,
 };
 
 use super::{Check, Moment};
@@ -32,9 +33,14 @@ struct Due {
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
-    /// Runs that the core holds as accepted, with their sessions.
-    held: BTreeMap<RunId, SessionId>,
-    aborts: BTreeMap<RequestId, Due>,
+    /// Runs that the core holds as accepted, in the order in which it learnt of them, with their
+    /// sessions.
+    held: Vec<(RunId, SessionId)>,
+    /// Runs that have claimed, were taken along by a claim, or are ending.
+    claimed: BTreeSet<RunId>,
+    /// Resets and changes of settings under way: aborts of their sessions wait for them.
+    holds: BTreeMap<Ticket, SessionId>,
+    aborts: BTreeMap<RequestId, (SessionId, Due)>,
     /// Held runs that an abort found, by the abort.
     marked: BTreeMap<RunId, RequestId>,
     begun: BTreeMap<RunId, Due>,
@@ -89,7 +95,7 @@ impl Ends {
         let Input::Abort {
             request,
             session,
-            run,
+            scope,
         } = input
         else {
             return;
@@ -99,10 +105,45 @@ impl Ends {
             span_ms: config.lane_grace_ms,
             still_ms: 0,
         };
-        self.aborts.insert(*request, due);
-        for (&held, of) in &self.held {
-            if of == session && run.is_none_or(|run| run == held) {
-                self.marked.entry(held).or_insert(*request);
+        self.aborts.insert(*request, (*session, due));
+        if self.holds.values().any(|held| held == session) {
+            return; // it waits, and what it finds then is not known here
+        }
+        let mut of_session: Vec<RunId> = self.of(*session).collect();
+        match scope {
+            Scope::Run(run) => of_session.retain(|held| held == run),
+            Scope::All => {}
+            // The first that has not claimed may hold its session's lane already.
+            Scope::Queued => {
+                of_session
+                    .retain(|run| !self.claimed.contains(run) && !self.marked.contains_key(run));
+                of_session = of_session.split_off(of_session.len().min(1));
+            }
+        }
+        for run in of_session {
+            self.marked.entry(run).or_insert(*request);
+        }
+    }
+
+    fn of(&self, session: SessionId) -> impl Iterator<Item = RunId> + '_ {
+        let of = self.held.iter().filter(move |(_, of)| *of == session);
+        of.map(|&(run, _)| run)
+    }
+
+    fn holds(&mut self, run: RunId, session: SessionId) {
+        if !self.held.iter().any(|&(held, _)| held == run) {
+            self.held.push((run, session));
+        }
+    }
+
+    /// A hold is over: the aborts that waited for it are taken in now.
+    fn released(&mut self, now: Time, ticket: Ticket) {
+        let Some(session) = self.holds.remove(&ticket) else {
+            return;
+        };
+        for (of, due) in self.aborts.values_mut() {
+            if *of == session {
+                due.since = due.since.max(now);
             }
         }
     }
@@ -140,8 +181,7 @@ impl Check for Ends {
                 if let (true, LoadReport::Loaded { open, .. }) = (first, report)
                     && let Subject::Session(session) = ticket.subject
                 {
-                    let open = open.iter().map(|run| (run.run, session));
-                    self.held.extend(open);
+                    open.iter().for_each(|run| self.holds(run.run, session));
                 }
             }
             Input::Accepted { ticket, report } => {
@@ -156,6 +196,14 @@ impl Check for Ends {
             Input::LookedUp { ticket, report } => {
                 self.reported(at, *ticket, matches!(report, LookupReport::Refused(_)));
             }
+            Input::WasReset { ticket, report } => {
+                self.released(at.now, *ticket);
+                self.reported(at, *ticket, matches!(report, ResetReport::Refused(_)));
+            }
+            Input::Configured { ticket, report } => {
+                self.released(at.now, *ticket);
+                self.reported(at, *ticket, matches!(report, ConfigureReport::Refused(_)));
+            }
             _ => self.asked(at.config, at.now, input),
         }
     }
@@ -165,9 +213,19 @@ impl Check for Ends {
             Output::Load { ticket, .. } | Output::Lookup { ticket, .. } => {
                 self.ordered(at, *ticket);
             }
+            Output::Reset {
+                ticket, session, ..
+            }
+            | Output::Configure {
+                ticket, session, ..
+            } => {
+                self.ordered(at, *ticket);
+                self.holds.insert(*ticket, *session);
+            }
             Output::Accept { ticket, accept } => {
                 self.ordered(at, *ticket);
-                if let Some(claim) = accept.claim {
+                if let Some(claim) = &accept.claim {
+                    self.claimed.insert(accept.run);
                     self.begins(at, accept.run, claim.left_ms);
                 }
             }
@@ -178,6 +236,8 @@ impl Check for Ends {
                 ..
             } => {
                 self.acts(at, fence.run);
+                self.claimed.insert(fence.run);
+                self.claimed.extend(&claim.along);
                 self.ordered(at, *ticket);
                 self.begins(at, fence.run, claim.left_ms);
             }
@@ -195,9 +255,16 @@ impl Check for Ends {
             }
             Output::Respond { request, answer } => {
                 if let Answer::Accepted { run, session, .. } = answer {
-                    self.held.insert(*run, *session);
+                    self.holds(*run, *session);
                 }
                 self.answered(at, *request, answer);
+            }
+            Output::Publish {
+                run,
+                event: Event::Finishing { .. },
+                ..
+            } => {
+                self.claimed.insert(*run);
             }
             Output::Publish {
                 run,
@@ -212,7 +279,8 @@ impl Check for Ends {
             Output::Forget {
                 subject: Subject::Run(run),
             } => {
-                self.held.remove(run);
+                self.held.retain(|(held, _)| held != run);
+                self.claimed.remove(run);
                 self.marked.remove(run);
                 self.begun.remove(run);
             }
@@ -221,7 +289,7 @@ impl Check for Ends {
     }
 
     fn stepped(&mut self, at: &mut Moment<'_>, _input: &Input) {
-        let abort = self.aborts.iter().find(|(_, due)| self.late(at, **due));
+        let abort = self.aborts.iter().find(|(_, (_, due))| self.late(at, *due));
         if let Some((&request, _)) = abort {
             return at.request(Code::AbortLate, request);
         }
@@ -242,7 +310,8 @@ impl Check for Ends {
     }
 
     fn froze(&mut self, ms: u64) {
-        for due in self.aborts.values_mut().chain(self.begun.values_mut()) {
+        let aborts = self.aborts.values_mut().map(|(_, due)| due);
+        for due in aborts.chain(self.begun.values_mut()) {
             due.still_ms += ms;
         }
     }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_core::{Outcome, RunId, SessionId, Terminal};
+use tidegate_core::{Outcome, RunId, SessionId, StopReason, Terminal};
 
 use super::{Check, Moment, Rest};
 use crate::violation::Code;
@@ -28,17 +28,29 @@ pub enum Fate {
     Cancelled,
     /// A newer writer took its session.
     Superseded,
+    /// It gave way in a full queue.
+    Dropped,
+    /// A later message interrupted it.
+    Interrupted,
+    /// Its session began anew.
+    Reset,
+    /// The turn of another run took it along; that run's end is its own.
+    Along,
 }
 
 impl Fate {
     /// All fates.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 10] = [
         Self::Open,
         Self::Completed,
         Self::Failed,
         Self::TimedOut,
         Self::Cancelled,
         Self::Superseded,
+        Self::Dropped,
+        Self::Interrupted,
+        Self::Reset,
+        Self::Along,
     ];
 
     /// The name for people.
@@ -51,16 +63,28 @@ impl Fate {
             Self::TimedOut => "timed out",
             Self::Cancelled => "cancelled",
             Self::Superseded => "superseded",
+            Self::Dropped => "dropped",
+            Self::Interrupted => "interrupted",
+            Self::Reset => "ended by a reset",
+            Self::Along => "answered along",
         }
     }
 
     const fn of(terminal: &Terminal) -> Self {
+        if terminal.turn.is_some() {
+            return Self::Along;
+        }
         match terminal.outcome {
             Outcome::Completed => Self::Completed,
             Outcome::Failed(_) => Self::Failed,
             Outcome::TimedOut { .. } => Self::TimedOut,
-            Outcome::Cancelled { .. } => Self::Cancelled,
+            Outcome::Cancelled { by, .. } => match by {
+                StopReason::Rpc => Self::Cancelled,
+                StopReason::Interrupt => Self::Interrupted,
+                StopReason::Reset => Self::Reset,
+            },
             Outcome::Superseded => Self::Superseded,
+            Outcome::Dropped { .. } => Self::Dropped,
         }
     }
 }
@@ -102,6 +126,8 @@ impl Check for Ledger {
                 None => at.run(Code::EndUntrue, terminal.run),
             },
             Wrote::Claim { .. }
+            | Wrote::Along { .. }
+            | Wrote::Generation { .. }
             | Wrote::Foreign { .. }
             | Wrote::Row { .. }
             | Wrote::Saved { .. } => {}

@@ -6,13 +6,18 @@
 
 mod content;
 mod deadlines;
+mod drains;
 mod durability;
 mod ends;
+mod generations;
 mod lanes;
 mod ledger;
+mod line;
+mod receipts;
 mod requests;
 mod runs;
 pub(crate) mod silence;
+mod slots;
 mod states;
 mod writers;
 
@@ -125,13 +130,17 @@ macro_rules! checks {
 }
 
 checks! {
+    drains: drains::Drains,
+    writers: writers::Writers,
     lanes: lanes::Lanes,
     ends: ends::Ends,
+    lines: line::Lines,
+    receipts: receipts::Receipts,
+    generations: generations::Generations,
     deadlines: deadlines::Deadlines,
     runs: runs::Runs,
     requests: requests::Requests,
     durability: durability::Durability,
-    writers: writers::Writers,
     silence: silence::Silence,
     content: content::Contents,
     ledger: Ledger,

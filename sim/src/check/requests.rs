@@ -22,6 +22,10 @@ enum Owed {
     Wait { limit: Time, due: Time },
     /// The answer to an abort.
     Abort,
+    /// The answer to a reset.
+    Reset,
+    /// The answer to somebody who sees or changes queue settings.
+    Queue,
     /// Nothing more.
     Nothing,
 }
@@ -44,6 +48,8 @@ pub(crate) struct Requests {
     told: Vec<RunId>,
     /// The wait or leave that is being handled.
     passive: Option<RequestId>,
+    /// The drain is over.
+    drained: bool,
 }
 
 impl Requests {
@@ -63,7 +69,7 @@ impl Requests {
             self.waited.remove(&id);
             if let Answer::Wait {
                 run,
-                result: WaitResult::TimedOut { known },
+                result: WaitResult::TimedOut { known, .. },
             } = answer
             {
                 let denied = *known == Some(false) && at.store.run(*run).is_some();
@@ -83,12 +89,26 @@ impl Requests {
                 Answer::Rejected(Rejection::NotOwner | Rejection::Draining),
             )
             | (Owed::Wait { .. }, Answer::Wait { .. } | Answer::Rejected(_))
+            | (Owed::Reset, Answer::Reset { .. } | Answer::Rejected(_))
+            | (Owed::Queue, Answer::Queue { .. } | Answer::Rejected(_))
             | (Owed::Abort, Answer::Aborted { .. } | Answer::Rejected(_)) => Some(Owed::Nothing),
             _ => None,
         };
         match next {
             Some(next) => request.owed = next,
             None => at.request(Code::AnswerTwice, id),
+        }
+    }
+}
+
+impl Requests {
+    /// Nothing more will come: who is owed an answer never gets one.
+    fn unanswered(&self, at: &mut Moment<'_>) {
+        for (&id, request) in &self.requests {
+            let owed = !matches!(request.owed, Owed::MayBeFinal | Owed::Nothing);
+            if owed && !request.left {
+                at.request(Code::Unanswered, id);
+            }
         }
     }
 }
@@ -113,6 +133,8 @@ impl Check for Requests {
                 self.waited.insert(*request, *run);
             }
             Input::Abort { request, .. } => self.ask(*request, Owed::Abort),
+            Input::Reset { request, .. } => self.ask(*request, Owed::Reset),
+            Input::Configure { request, .. } => self.ask(*request, Owed::Queue),
             Input::Leave { request } => {
                 if let Some(request) = self.requests.get_mut(request) {
                     request.left = true;
@@ -139,6 +161,7 @@ impl Check for Requests {
                 event: Event::End { .. },
                 ..
             } => self.told.push(*run),
+            Output::Drained => self.drained = true,
             Output::Respond { request, answer } => {
                 if let Answer::Final { terminal, .. } = answer {
                     self.told.push(terminal.run);
@@ -150,6 +173,10 @@ impl Check for Requests {
     }
 
     fn stepped(&mut self, at: &mut Moment<'_>, _input: &Input) {
+        // A drain answers all who wait (L11).
+        if std::mem::take(&mut self.drained) {
+            self.unanswered(at);
+        }
         for run in self.told.drain(..) {
             if let Some((&request, _)) = self.waited.iter().find(|&(_, &waited)| waited == run) {
                 at.request(Code::WaitLate, request);
@@ -187,15 +214,7 @@ impl Check for Requests {
         if !rest.quiet {
             return;
         }
-        for (&id, request) in &self.requests {
-            let owed = matches!(
-                request.owed,
-                Owed::First | Owed::Final | Owed::Wait { .. } | Owed::Abort
-            );
-            if owed && !request.left {
-                at.request(Code::Unanswered, id);
-            }
-        }
+        self.unanswered(at);
     }
 }
 

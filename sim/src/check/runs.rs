@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
-    Event, Failure, Input, ModelEnd, ModelFact, Outcome, Output, Reply, RunId, Subject, Ticket,
+    Answer, Event, Failure, Input, ModelEnd, ModelFact, Outcome, Output, Reply, RunId, StopReason,
+    Subject, Ticket, WaitResult,
 };
 
 use super::{Check, Moment};
@@ -20,6 +21,8 @@ struct Told {
     started: bool,
     text_to: u64,
     stopped: bool,
+    /// How it will end, as the event or the answer to a wait said.
+    decided: Option<Outcome>,
     /// How its model call ended by itself.
     end: Option<ModelEnd>,
     /// Whether the provider said that the model finished, and no output came after it.
@@ -64,8 +67,16 @@ impl Runs {
                 }
                 told.text_to = *to;
             }
+            Event::Waited { .. } | Event::Bound { .. } | Event::Seen => {}
             Event::Finishing { outcome } => {
                 told.stopped = true;
+                if told
+                    .decided
+                    .replace(*outcome)
+                    .is_some_and(|said| said != *outcome)
+                {
+                    at.run(Code::EndUntrue, run);
+                }
                 let true_to_model = match outcome {
                     Outcome::Completed => {
                         told.end == Some(ModelEnd::Completed) || told.cancelled && told.finished
@@ -87,10 +98,15 @@ impl Runs {
                     Reply::Empty => 0,
                     Reply::Text { bytes } => bytes,
                 };
-                // The receipt of a superseded run holds what was saved, which may be less; or
+                // The receipt of a run that another transaction ended holds what was saved, which may be less; or
                 // what an earlier life saved and showed.
                 let all = match terminal.outcome {
-                    Outcome::Superseded => kept <= told.text_to || !told.started,
+                    _ if terminal.turn.is_some() => true, // the text is the turn's
+                    Outcome::Superseded
+                    | Outcome::Cancelled {
+                        by: StopReason::Reset,
+                        ..
+                    } => kept <= told.text_to || !told.started,
                     _ => kept == told.text_to,
                 };
                 if !all {
@@ -139,7 +155,30 @@ impl Check for Runs {
                     at.run(Code::AfterStop, fence.run);
                 }
             }
-            Output::Claim { fence, .. } | Output::Save { fence, .. } => self.acts(at, fence.run),
+            Output::Save { fence, .. } => self.acts(at, fence.run),
+            // A wait that is over may say how the run will end.
+            Output::Respond {
+                answer:
+                    Answer::Wait {
+                        run,
+                        result:
+                            WaitResult::TimedOut {
+                                decided: Some(decided),
+                                ..
+                            },
+                    },
+                ..
+            } => {
+                let told = self.told.entry(*run).or_default();
+                let said = *told.decided.get_or_insert(*decided);
+                if said != *decided {
+                    at.run(Code::EndUntrue, *run);
+                }
+            }
+            Output::Claim { fence, claim, .. } => {
+                self.acts(at, fence.run);
+                claim.along.iter().for_each(|&run| self.acts(at, run));
+            }
             Output::Settle { terminal, .. } => self.acts(at, terminal.run),
             Output::CancelModel { ticket } => {
                 if let Subject::Run(run) = ticket.subject {

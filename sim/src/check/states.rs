@@ -6,7 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_core::{AcceptReport, Event, Input, LoadReport, Output, RunId, Subject, Ticket};
+use tidegate_core::{
+    AcceptReport, ClaimReport, ConfigureReport, Event, Input, LoadReport, Output, ResetReport,
+    RunId, SettleReport, Subject, Ticket,
+};
 
 use super::{Check, Moment};
 use crate::violation::Code;
@@ -20,6 +23,8 @@ pub enum Stage {
     Ordered,
     /// Its message is durable; it waits.
     Queued,
+    /// It is bound to the turn of another run.
+    Bound,
     /// Its claim is being committed.
     Claiming,
     /// The model is called.
@@ -34,10 +39,11 @@ pub enum Stage {
 
 impl Stage {
     /// All stages.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Unheld,
         Self::Ordered,
         Self::Queued,
+        Self::Bound,
         Self::Claiming,
         Self::Calling,
         Self::Stopping,
@@ -52,6 +58,7 @@ impl Stage {
             Self::Unheld => "not held",
             Self::Ordered => "ordered",
             Self::Queued => "queued",
+            Self::Bound => "bound to a turn",
             Self::Claiming => "claiming",
             Self::Calling => "at the model",
             Self::Stopping => "stopping",
@@ -69,6 +76,10 @@ pub const TRANSITIONS: &[(Stage, Stage)] = &[
     (Stage::Ordered, Stage::Unheld),
     // A load brings it back.
     (Stage::Unheld, Stage::Queued),
+    // Another run's claim takes it along in its turn; or one did before a restart.
+    (Stage::Queued, Stage::Bound),
+    (Stage::Unheld, Stage::Bound),
+    (Stage::Bound, Stage::Ended),
     // It claims, again if the store refuses; or its claim was made with the acceptance.
     (Stage::Queued, Stage::Claiming),
     (Stage::Claiming, Stage::Claiming),
@@ -81,8 +92,10 @@ pub const TRANSITIONS: &[(Stage, Stage)] = &[
     (Stage::Calling, Stage::Ending),
     (Stage::Stopping, Stage::Ending),
     (Stage::Ending, Stage::Ended),
-    // Another writer ended it: told by the claim that did, or looked up.
+    // Another writer or a reset ended it: told by what did, or looked up.
+    (Stage::Queued, Stage::Ended),
     (Stage::Claiming, Stage::Ended),
+    (Stage::Stopping, Stage::Ended),
     (Stage::Ended, Stage::Unheld),
 ];
 
@@ -91,17 +104,14 @@ pub const TRANSITIONS: &[(Stage, Stage)] = &[
 pub const LOST: &[(Stage, Stage)] = &[
     (Stage::Stopping, Stage::Stopping),
     (Stage::Queued, Stage::Unheld),
+    (Stage::Bound, Stage::Unheld),
     (Stage::Claiming, Stage::Unheld),
     (Stage::Stopping, Stage::Unheld),
     (Stage::Ending, Stage::Unheld),
 ];
 
 /// Steps that may be, but that a run of the world is too short or too kind to bring about.
-pub const RARE: &[(Stage, Stage)] = &[
-    (Stage::Queued, Stage::Ended),
-    (Stage::Calling, Stage::Ended),
-    (Stage::Stopping, Stage::Ended),
-];
+pub const RARE: &[(Stage, Stage)] = &[(Stage::Calling, Stage::Ended)];
 
 const STAGES: usize = Stage::ALL.len();
 
@@ -127,6 +137,29 @@ fn is_declared(step: (Stage, Stage)) -> bool {
     TRANSITIONS.contains(&step) || LOST.contains(&step) || RARE.contains(&step)
 }
 
+/// Whether a report says that another process owns the session.
+const fn tells_of_loss(input: &Input) -> bool {
+    matches!(
+        input,
+        Input::Accepted {
+            report: AcceptReport::NotOwner,
+            ..
+        } | Input::Claimed {
+            report: ClaimReport::NotOwner,
+            ..
+        } | Input::Settled {
+            report: SettleReport::NotOwner,
+            ..
+        } | Input::WasReset {
+            report: ResetReport::NotOwner,
+            ..
+        } | Input::Configured {
+            report: ConfigureReport::NotOwner,
+            ..
+        }
+    )
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct States {
@@ -134,6 +167,8 @@ pub(crate) struct States {
     accepting: BTreeMap<Ticket, RunId>,
     /// Loads without a report: what a report that is told twice says is old.
     loads: Vec<Ticket>,
+    /// Whether the input tells that another process owns a session.
+    lost: bool,
     pub(crate) transitions: Transitions,
 }
 
@@ -145,7 +180,8 @@ impl States {
         };
         let from = from.unwrap_or(Stage::Unheld);
         self.transitions.0[from as usize][to as usize] += 1;
-        if !is_declared((from, to)) {
+        let let_go = LOST.contains(&(from, to)) && to == Stage::Unheld;
+        if !is_declared((from, to)) || let_go && !self.lost {
             at.run(Code::Undeclared, run);
         }
     }
@@ -153,6 +189,7 @@ impl States {
 
 impl Check for States {
     fn input(&mut self, at: &mut Moment<'_>, input: &Input) {
+        self.lost = tells_of_loss(input);
         match input {
             Input::Accepted {
                 ticket,
@@ -167,7 +204,11 @@ impl Check for States {
                 if let (Some(index), LoadReport::Loaded { open, .. }) = (expected, report) {
                     self.loads.swap_remove(index);
                     for run in open {
-                        self.moves(at, run.run, Stage::Queued);
+                        let stage = match run.along {
+                            Some(_) => Stage::Bound,
+                            None => Stage::Queued,
+                        };
+                        self.moves(at, run.run, stage);
                     }
                 }
             }
@@ -195,7 +236,8 @@ impl Check for States {
             Output::Publish { run, event, .. } => match event {
                 Event::Finishing { .. } => self.moves(at, *run, Stage::Ending),
                 Event::End { .. } => self.moves(at, *run, Stage::Ended),
-                Event::Start { .. } | Event::Text { .. } => {}
+                Event::Bound { .. } => self.moves(at, *run, Stage::Bound),
+                Event::Start { .. } | Event::Text { .. } | Event::Waited { .. } | Event::Seen => {}
             },
             Output::Forget {
                 subject: Subject::Run(run),

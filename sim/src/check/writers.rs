@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
-    AcceptReport, Attempt, ClaimReport, Fence, Input, Output, RunId, SessionId, SettleReport,
+    AcceptReport, Attempt, ClaimReport, Fence, Input, Outcome, Output, ResetReport, RunId,
+    SessionId, SettleReport,
 };
 
 use super::{Check, Moment};
@@ -21,12 +22,16 @@ pub(crate) struct Writers {
     begun: BTreeSet<RunId>,
     receipts: BTreeSet<RunId>,
     bound: BTreeSet<RunId>,
+    /// The run in whose turn each message was taken along.
+    along: BTreeMap<RunId, RunId>,
+    /// Messages that were dropped and have not reached a transcript.
+    dropped: BTreeMap<SessionId, BTreeSet<RunId>>,
     /// The last attempt of each run that claimed.
     attempts: BTreeMap<RunId, Attempt>,
     /// The number of each transcript's last row.
     rows: BTreeMap<SessionId, u64>,
-    /// Sessions in which another process wrote, or could. What was durable for the core may be
-    /// superseded there before the core hears of it.
+    /// Sessions in which another process wrote, or could, or that began anew. What was durable
+    /// for the core may be over there before the core hears of it.
     foreign: BTreeSet<SessionId>,
     /// All claims that were ever durable.
     ever: BTreeSet<(RunId, Attempt)>,
@@ -48,14 +53,57 @@ impl Writers {
             .claimed
             .get(&by.session)
             .is_some_and(|&(writer, _)| writer == run);
-        if !(own && (self.writes(by) || unclaimed) || !own && superseded) {
+        let along = self.along.get(&run).is_some_and(|turn| {
+            *turn == by.run && self.writes(by)
+                || self
+                    .claimed
+                    .get(&by.session)
+                    .is_some_and(|(w, _)| w == turn)
+        });
+        if !(own && (self.writes(by) || unclaimed) || !own && (superseded || along)) {
             at.run(Code::RowUnclaimed, run);
         }
         if !self.receipts.insert(run) {
             at.run(Code::ReceiptTwice, run);
         }
+        if self.begun.contains(&run) && self.along.contains_key(&run) {
+            at.run(Code::BoundRan, run);
+        }
         if self.begun.contains(&run) && !self.bound.contains(&run) {
             at.run(Code::MessageBound, run);
+        }
+    }
+}
+
+impl Writers {
+    fn row(&mut self, at: &mut Moment<'_>, run: RunId, kind: RowKind, fence: &Fence) {
+        let theirs = match kind {
+            RowKind::Message => fence.run == run || self.along.get(&run) == Some(&fence.run),
+            // By the next claim; or by a reset, under its own name.
+            RowKind::Dropped => true,
+            RowKind::Reply | RowKind::Interrupted => fence.run == run,
+        };
+        let reset = kind == RowKind::Dropped && fence.run == run && fence.attempt == Attempt(0);
+        if !theirs || !(self.writes(fence) || reset) {
+            at.run(Code::RowUnclaimed, run);
+        }
+        let binds = matches!(kind, RowKind::Message | RowKind::Dropped);
+        if binds && !self.bound.insert(run) {
+            at.run(Code::MessageBound, run);
+        }
+        if kind == RowKind::Dropped {
+            let dropped = self.dropped.entry(fence.session).or_default();
+            if !dropped.remove(&run) {
+                at.run(Code::DroppedText, run);
+            }
+        }
+    }
+
+    /// A claim or a reset is over: nothing that was dropped before it is left.
+    fn all_dropped_told(&mut self, at: &mut Moment<'_>, session: SessionId) {
+        let left = self.dropped.get(&session).and_then(BTreeSet::first);
+        if let Some(&run) = left {
+            at.run(Code::DroppedText, run);
         }
     }
 }
@@ -81,6 +129,9 @@ impl Check for Writers {
                 *saved = *to;
             }
             Output::Claim { fence, claim, .. } => {
+                if self.along.contains_key(&fence.run) {
+                    at.run(Code::BoundRan, fence.run);
+                }
                 let foreign = self.foreign.contains(&fence.session);
                 if !foreign
                     && self
@@ -102,6 +153,17 @@ impl Check for Writers {
     fn wrote(&mut self, at: &mut Moment<'_>, wrote: &Wrote) {
         match wrote {
             Wrote::Inbox { .. } => {}
+            Wrote::Along { run, turn } => {
+                if self.along.insert(*run, *turn).is_some() || self.begun.contains(run) {
+                    at.run(Code::BoundRan, *run);
+                }
+            }
+            Wrote::Generation { session, .. } => {
+                self.foreign.insert(*session);
+                self.claimed.remove(session);
+                self.rows.remove(session);
+                self.all_dropped_told(at, *session);
+            }
             Wrote::Foreign { session } => {
                 self.foreign.insert(*session);
             }
@@ -126,23 +188,29 @@ impl Check for Writers {
                 if *number != *last {
                     at.run(Code::RowNumber, *run);
                 }
-                if fence.run != *run || !self.writes(fence) {
-                    at.run(Code::RowUnclaimed, *run);
-                }
-                if *kind == RowKind::Message && !self.bound.insert(*run) {
-                    at.run(Code::MessageBound, *run);
-                }
+                self.row(at, *run, *kind, fence);
             }
             Wrote::Saved { fence } => {
                 if !self.writes(fence) {
                     at.run(Code::RowUnclaimed, fence.run);
                 }
             }
-            Wrote::Receipt { terminal, by } => self.receipt(at, terminal.run, by),
+            Wrote::Receipt { terminal, by } => {
+                if matches!(terminal.outcome, Outcome::Dropped { .. }) {
+                    let dropped = self.dropped.entry(terminal.session).or_default();
+                    dropped.insert(terminal.run);
+                }
+                self.receipt(at, terminal.run, by);
+            }
         }
     }
 
     fn carried(&mut self, at: &mut Moment<'_>, report: Option<&Input>, wrote: &[Wrote]) {
+        for fact in wrote {
+            if let Wrote::Claim { fence } = fact {
+                self.all_dropped_told(at, fence.session);
+            }
+        }
         let (ticket, refused) = match report {
             Some(Input::Accepted { ticket, report }) => {
                 (ticket, !matches!(report, AcceptReport::Committed { .. }))
@@ -151,6 +219,9 @@ impl Check for Writers {
                 (ticket, !matches!(report, ClaimReport::Committed(_)))
             }
             Some(Input::Settled { ticket, report }) => (ticket, *report != SettleReport::Committed),
+            Some(Input::WasReset { ticket, report }) => {
+                (ticket, !matches!(report, ResetReport::Committed { .. }))
+            }
             Some(Input::Loaded { ticket, .. } | Input::LookedUp { ticket, .. }) => (ticket, true),
             _ => return,
         };
@@ -163,8 +234,8 @@ impl Check for Writers {
 #[cfg(test)]
 mod tests {
     use tidegate_core::{
-        Config, Generation, OrderKind, Outcome, Reply, StopReason, StoreError, Subject, Terminal,
-        Ticket, Time, Wall,
+        Config, DropPolicy, Generation, OrderKind, Reply, StopReason, StoreError, Subject,
+        Terminal, Ticket, Time, Wall,
     };
 
     use super::*;
@@ -196,6 +267,7 @@ mod tests {
             attempt: by.attempt,
             reply: Reply::Empty,
             detail: false,
+            turn: None,
         };
         Wrote::Receipt { terminal, by }
     }
@@ -281,6 +353,45 @@ mod tests {
             let next = numbered(1, RowKind::Reply, own, wrong);
             assert_eq!(judge(&[claim, first, next]), [Code::RowNumber]);
         }
+    }
+
+    /// I27, P05
+    #[test]
+    fn a_dropped_text_that_is_left_out_or_written_twice_is_found() {
+        let (gone, next) = (fence(1, 0), fence(2, 1));
+        let mut end = receipt(1, gone);
+        if let Wrote::Receipt { terminal, .. } = &mut end {
+            terminal.outcome = Outcome::Dropped {
+                by: DropPolicy::Old,
+            };
+        }
+        let claim = Wrote::Claim { fence: next };
+        let text = row(1, RowKind::Dropped, next);
+        let again = numbered(1, RowKind::Dropped, next, 2);
+        assert_eq!(judge(&[end, claim, text]), []);
+        let twice = [Code::MessageBound, Code::DroppedText];
+        assert_eq!(judge(&[end, claim, text, again]), twice);
+        let mut writers = Writers::default();
+        let left = tell(&mut writers, |writers, at| {
+            writers.wrote(at, &end);
+            writers.wrote(at, &claim);
+            writers.carried(at, None, &[claim]);
+        });
+        assert_eq!(left, [Code::DroppedText]);
+    }
+
+    /// I30
+    #[test]
+    fn a_message_that_is_bound_to_two_turns_or_to_one_and_runs_is_found() {
+        let bound = |turn| Wrote::Along {
+            run: RunId::from_u128(1),
+            turn: RunId::from_u128(turn),
+        };
+        let own = fence(1, 1);
+        assert_eq!(judge(&[bound(2)]), []);
+        assert_eq!(judge(&[bound(2), bound(3)]), [Code::BoundRan]);
+        let ran = [Wrote::Claim { fence: own }, bound(2)];
+        assert_eq!(judge(&ran), [Code::BoundRan]);
     }
 
     /// I22

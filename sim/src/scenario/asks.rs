@@ -1,8 +1,8 @@
 //! What a client's step says at the front door.
 
-use tidegate_core::{Input, RequestId, RunId, Submit};
+use tidegate_core::{Input, RequestId, RunId, Scope, Submit, Turn};
 
-use super::ast::Step;
+use super::ast::{Step, Terms};
 use super::cast::Cast;
 
 /// The inputs of a client's step: who asks, about which run, and what. `name` names the
@@ -53,6 +53,7 @@ pub(super) fn inputs(
             client,
             message,
             session,
+            queued,
         } => {
             let run = message.as_ref().map(|message| cast.run(message));
             let own = run.and_then(|run| cast.message(run)).map(|m| m.session);
@@ -60,24 +61,55 @@ pub(super) fn inputs(
             let input = Input::Abort {
                 request: name(0),
                 session: named.or(own).unwrap_or_else(|| cast.session("")),
-                run,
+                scope: match run {
+                    Some(run) => Scope::Run(run),
+                    None if *queued => Scope::Queued,
+                    None => Scope::All,
+                },
             };
             one(client, run, input)
+        }
+        Step::Reset {
+            client,
+            session,
+            expected,
+        } => {
+            let input = Input::Reset {
+                request: name(0),
+                session: cast.session(session),
+                expected: *expected,
+            };
+            one(client, None, input)
+        }
+        Step::Queue {
+            client,
+            session,
+            change,
+        } => {
+            let input = Input::Configure {
+                request: name(0),
+                session: cast.session(session),
+                change: *change,
+            };
+            one(client, None, input)
         }
         _ => Vec::new(),
     }
 }
 
 fn submit(cast: &Cast, run: RunId, request: RequestId, other_body: bool) -> Input {
-    let (session, budget) = match cast.message(run) {
-        Some(message) => (message.session, message.budget),
-        None => (cast.session(""), None),
+    let (session, turn, terms) = match cast.message(run) {
+        Some(message) => (message.session, message.turn, message.terms),
+        None => (cast.session(""), Turn::Agent, Terms::default()),
     };
     Input::Submit(Submit {
         request,
         session,
         run,
         body: cast.body(run, other_body),
-        budget,
+        budget: terms.budget,
+        turn,
+        lane: terms.lane,
+        priority: terms.priority,
     })
 }

@@ -4,7 +4,8 @@
 //! inputs, and the writer makes text of them again.
 
 use tidegate_core::{
-    Budget, Config, ErrorClass, Failure, Limit, Marker, Outcome as End, StoreError,
+    Budget, Config, DropPolicy, ErrorClass, Failure, Generation, LaneName, Limit, Marker,
+    Outcome as End, Priority, QueueChange, QueueMode, QueueOverride, StopReason, StoreError,
 };
 
 use crate::fault::Fault;
@@ -85,8 +86,10 @@ pub enum Step {
         messages: Vec<String>,
         /// To which session.
         session: String,
-        /// The run's own limit.
-        budget: Option<Budget>,
+        /// How they take part in a conversation; `None`: each is a run of its own.
+        said: Option<Said>,
+        /// What each run asks for.
+        terms: Terms,
     },
     /// A client sends a message again, under the same key.
     Repeat {
@@ -114,6 +117,26 @@ pub enum Step {
         message: Option<String>,
         /// The session that is named; `None` is the message's own.
         session: Option<String>,
+        /// Only what waits.
+        queued: bool,
+    },
+    /// A client wants a session to begin anew.
+    Reset {
+        /// Who.
+        client: String,
+        /// Which.
+        session: String,
+        /// Only if it is at this generation.
+        expected: Option<Generation>,
+    },
+    /// A client wants to see or change how a session queues.
+    Queue {
+        /// Who.
+        client: String,
+        /// Which session.
+        session: String,
+        /// What to do.
+        change: QueueChange,
     },
     /// A client goes away; all its requests are left.
     Leave {
@@ -155,10 +178,38 @@ pub enum Step {
         /// When it is started again, in milliseconds after the kill.
         down_ms: u64,
     },
+    /// The process is told to end in order, and started again.
+    Drain {
+        /// How long it waits for what is at work; `None` is what is configured.
+        budget_ms: Option<u64>,
+        /// When it is started again, in milliseconds after its end.
+        down_ms: u64,
+    },
     /// The loop stands still for so many milliseconds.
     Freeze(u64),
     /// The wall clock is set by so many milliseconds.
     WallJump(i64),
+}
+
+/// How a message takes part in a conversation. Who speaks is told by the client: `room` and
+/// `heartbeat`, also with a number behind, are what their names say; everybody else is a user.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// The mode that it names.
+    pub mode: Option<QueueMode>,
+    /// The name of its route; empty for the plain one.
+    pub route: String,
+}
+
+/// What a message asks for its run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// The run's own limit.
+    pub budget: Option<Budget>,
+    /// The global lane.
+    pub lane: LaneName,
+    /// Its place among those that wait for that lane.
+    pub priority: Priority,
 }
 
 /// A part of a model's answer.
@@ -275,6 +326,18 @@ pub enum Cond {
     CalledTimes(String, u64),
     /// Text of the run is shown.
     Shown(String),
+    /// The message is accepted, and its sender told where it stands.
+    Stands(String, Stand),
+    /// The run waited for its lanes, and it is told how many were at work and waited there.
+    Waited(String, u64, u64),
+    /// The first message is bound to the turn of the second one.
+    TakenAlong(String, String),
+    /// The receipt of the first message says that it ended in the turn of the second one.
+    EndsInTurn(String, String),
+    /// The model has answered a request that contains the message.
+    Seen(String),
+    /// A session begins anew.
+    BeginsAnew(String),
     /// A client is told something of a run.
     Told {
         /// Who.
@@ -284,14 +347,31 @@ pub enum Cond {
         /// What.
         told: Told,
     },
+    /// A client is told how its session queues; what is not named may be anything.
+    Queues(String, QueueOverride),
     /// A client is told that its abort found nothing to stop.
     NothingStopped(String),
     /// Anything is told, ordered or written for a run that has ended.
     AfterEnd(String),
+    /// The process ends in order.
+    ProcessEnds,
     /// More runs than this are at work at once.
     MoreAtWork(u64),
     /// The rows of a session's transcript.
     Transcript(String, Vec<Row>),
+}
+
+/// Where a message stands when it is accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stand {
+    /// It begins at once.
+    Next,
+    /// Behind so many others, the one at work among them.
+    Behind(u64),
+    /// It is to steer this run.
+    Steers(String),
+    /// It is to stop this run and take its place.
+    Interrupts(String),
 }
 
 /// How a run ended, as far as it is said.
@@ -299,10 +379,12 @@ pub enum Cond {
 pub enum Ended {
     /// The model answered.
     Completed,
-    /// Somebody stopped it.
-    Cancelled,
+    /// Somebody stopped it, or anybody.
+    Cancelled(Option<StopReason>),
     /// A newer writer took the session.
     Superseded,
+    /// It gave way in a full queue, by this policy or any.
+    Dropped(Option<DropPolicy>),
     /// A limit, or any.
     TimedOut(Option<Limit>),
     /// A failure, or any.
@@ -325,8 +407,9 @@ impl Ended {
     pub(super) const fn of(end: End) -> Self {
         match end {
             End::Completed => Self::Completed,
-            End::Cancelled { .. } => Self::Cancelled,
+            End::Cancelled { by, .. } => Self::Cancelled(Some(by)),
             End::Superseded => Self::Superseded,
+            End::Dropped { by } => Self::Dropped(Some(by)),
             End::TimedOut { limit, .. } => Self::TimedOut(Some(limit)),
             End::Failed(Failure::Provider { class, .. }) => {
                 Self::Failed(Some(Failed::Provider(class)))
@@ -339,9 +422,10 @@ impl Ended {
     /// Whether an end in full is what this says.
     pub(super) fn fits(self, end: Self) -> bool {
         match (self, end) {
-            (Self::TimedOut(None), Self::TimedOut(_)) | (Self::Failed(None), Self::Failed(_)) => {
-                true
-            }
+            (Self::TimedOut(None), Self::TimedOut(_))
+            | (Self::Failed(None), Self::Failed(_))
+            | (Self::Cancelled(None), Self::Cancelled(_))
+            | (Self::Dropped(None), Self::Dropped(_)) => true,
             _ => self == end,
         }
     }
@@ -366,6 +450,8 @@ pub enum Told {
     NoWord,
     /// It was stopped.
     Stopped,
+    /// It waits in its queue.
+    Pending,
     /// The key was used for another message.
     Conflict,
     /// The session's queue is full.
@@ -378,6 +464,12 @@ pub enum Told {
     NotOwner,
     /// It belongs to another session.
     WrongSession,
+    /// The session has begun anew meanwhile.
+    SessionChanged,
+    /// The lane is closed.
+    LaneClosed,
+    /// The session is busy, and the message is not for waiting.
+    SessionBusy,
     /// The process is about to end; it was accepted before, or is to be sent again.
     Draining,
 }
@@ -393,4 +485,6 @@ pub enum Row {
     Partial(String),
     /// What an earlier attempt left.
     Interrupted(String),
+    /// A message that gave way in a full queue.
+    Dropped(String),
 }

@@ -5,12 +5,19 @@
 
 use std::collections::BTreeSet;
 
-use tidegate_core::{Budget, ContentOwner, Fingerprint, RequestId, RunId, SessionId, Subject};
+use tidegate_core::{
+    ContentOwner, Fingerprint, RequestId, RunId, SessionId, Speaker, Subject, Turn,
+};
 
-use super::ast::{Scenario, Step, UNKNOWN};
+use super::ast::{Said, Scenario, Step, Terms, UNKNOWN};
 
 /// High bits of the run that nobody sends.
 const NOBODY: u128 = 1 << 97;
+
+/// The client that is what happens in a room; there may be more, with a number behind.
+pub(super) const ROOM: &str = "room";
+/// The client that is the heartbeat; there may be more, with a number behind.
+pub(super) const HEARTBEAT: &str = "heartbeat";
 
 /// Who asked a request, and about which run.
 pub(super) type Who<'a> = Option<(&'a str, Option<RunId>)>;
@@ -20,7 +27,8 @@ pub(super) type Who<'a> = Option<(&'a str, Option<RunId>)>;
 pub(super) struct Message {
     pub(super) name: String,
     pub(super) session: SessionId,
-    pub(super) budget: Option<Budget>,
+    pub(super) turn: Turn,
+    pub(super) terms: Terms,
 }
 
 /// All names.
@@ -28,32 +36,40 @@ pub(super) struct Message {
 pub(super) struct Cast {
     messages: Vec<Message>,
     sessions: Vec<String>,
+    routes: Vec<String>,
 }
 
 impl Cast {
     pub(super) fn new(scenario: &Scenario) -> Self {
-        let mut cast = Self::default();
+        let mut cast = Self {
+            routes: routes(scenario),
+            ..Self::default()
+        };
         let mut sessions = BTreeSet::new();
         let mut sent = Vec::new();
         for step in scenario.timeline.iter().flat_map(|block| &block.steps) {
             match step {
                 Step::Send {
                     messages,
+                    client,
                     session,
-                    budget,
-                    ..
+                    said,
+                    terms,
                 } => {
+                    let turn = cast.turn(client, said.as_ref());
                     sessions.insert((session.len(), session.clone()));
                     sent.extend(
                         messages
                             .iter()
-                            .map(|m| (m.clone(), session.clone(), *budget)),
+                            .map(|m| (m.clone(), session.clone(), turn, *terms)),
                     );
                 }
                 Step::Abort {
                     session: Some(session),
                     ..
-                } => {
+                }
+                | Step::Reset { session, .. }
+                | Step::Queue { session, .. } => {
                     sessions.insert((session.len(), session.clone()));
                 }
                 _ => {}
@@ -63,13 +79,38 @@ impl Cast {
         sent.sort_by(|(a, ..), (b, ..)| (a.len(), a).cmp(&(b.len(), b)));
         cast.messages = sent
             .into_iter()
-            .map(|(name, session, budget)| Message {
+            .map(|(name, session, turn, terms)| Message {
                 session: cast.session(&session),
                 name,
-                budget,
+                turn,
+                terms,
             })
             .collect();
         cast
+    }
+
+    /// How a message takes part in its session.
+    fn turn(&self, client: &str, said: Option<&Said>) -> Turn {
+        let Some(said) = said else {
+            return Turn::Agent;
+        };
+        let at = self.routes.iter().position(|route| *route == said.route);
+        Turn::Chat {
+            queue: said.mode,
+            route: Fingerprint::from_u128(at.map_or(NOBODY, |at| at as u128 + 1)),
+            speaker: match client.trim_end_matches(|c: char| c.is_ascii_digit()) {
+                ROOM => Speaker::Room,
+                HEARTBEAT => Speaker::Heartbeat,
+                _ => Speaker::User,
+            },
+        }
+    }
+
+    pub(super) fn route_name(&self, route: Fingerprint) -> &str {
+        usize::try_from(u128::from_be_bytes(route.0))
+            .ok()
+            .and_then(|at| self.routes.get(at.checked_sub(1)?))
+            .map_or("another route", String::as_str)
     }
 
     pub(super) fn session(&self, name: &str) -> SessionId {
@@ -131,6 +172,17 @@ impl Cast {
             ContentOwner::Request(_) => format!("what came with {}", self.asked(asked)),
         }
     }
+}
+
+/// The names of all routes; the plain one has none.
+fn routes(scenario: &Scenario) -> Vec<String> {
+    let steps = scenario.timeline.iter().flat_map(|block| &block.steps);
+    let named = steps.filter_map(|step| match step {
+        Step::Send { said, .. } => said.as_ref().map(|said| said.route.clone()),
+        _ => None,
+    });
+    let all: BTreeSet<String> = named.chain([String::new()]).collect();
+    all.into_iter().collect()
 }
 
 /// The name of a client's request: of its step and of how often it was sent.

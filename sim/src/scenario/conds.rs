@@ -2,11 +2,11 @@
 //!
 //! One row for each sentence; the book lists the same. How each is judged stands in `judge`.
 
-use super::ast::{Cond, Row, When};
+use super::ast::{Cond, Row, Stand, When};
 use super::error::Trouble;
 use super::form::{Form, choose};
 use super::token::Cursor;
-use super::words::{ENDED, say, say_told};
+use super::words::{ENDED, say, say_queue, say_told};
 
 const fn form(text: &'static str, make: fn(super::form::Taken) -> Cond) -> Form<Cond> {
     Form { text, make }
@@ -56,10 +56,39 @@ pub(super) const CONDS: &[Form<Cond>] = &[
         },
     ),
     form("text of {message} is shown", |mut t| Cond::Shown(t.word())),
+    form("{message} begins at once", |mut t| {
+        Cond::Stands(t.word(), Stand::Next)
+    }),
+    form("{message} stands behind {number}", |mut t| {
+        Cond::Stands(t.word(), Stand::Behind(t.number()))
+    }),
+    form("{message} is to steer {message}", |mut t| {
+        Cond::Stands(t.word(), Stand::Steers(t.word()))
+    }),
+    form("{message} is to interrupt {message}", |mut t| {
+        Cond::Stands(t.word(), Stand::Interrupts(t.word()))
+    }),
+    form(
+        "{message} waited behind {number} at work and {number} waiting",
+        |mut t| Cond::Waited(t.word(), t.number(), t.number()),
+    ),
+    form("{message} is taken along by {message}", |mut t| {
+        Cond::TakenAlong(t.word(), t.word())
+    }),
+    form("{message} is seen by the model", |mut t| {
+        Cond::Seen(t.word())
+    }),
+    form("{message} ends in the turn of {message}", |mut t| {
+        Cond::EndsInTurn(t.word(), t.word())
+    }),
+    form("{session} begins anew", |mut t| Cond::BeginsAnew(t.word())),
     form("{client} is told {message}: {told}", |mut t| Cond::Told {
         client: t.word(),
         message: t.word(),
         told: t.told(),
+    }),
+    form("{client} is told that it queues {queue}", |mut t| {
+        Cond::Queues(t.word(), t.queue())
     }),
     form("{client} is told that nothing was stopped", |mut t| {
         Cond::NothingStopped(t.word())
@@ -67,6 +96,7 @@ pub(super) const CONDS: &[Form<Cond>] = &[
     form("anything of {message} after its end", |mut t| {
         Cond::AfterEnd(t.word())
     }),
+    form("the process ends", |_| Cond::ProcessEnds),
     form("more than {number} runs at work", |mut t| {
         Cond::MoreAtWork(t.number())
     }),
@@ -99,11 +129,26 @@ pub(super) fn write(cond: &Cond) -> String {
         Cond::CalledTimes(m, 1) => format!("the model was called once for {m}"),
         Cond::CalledTimes(m, n) => format!("the model was called {n} times for {m}"),
         Cond::Shown(m) => format!("text of {m} is shown"),
+        Cond::Stands(m, Stand::Next) => format!("{m} begins at once"),
+        Cond::Stands(m, Stand::Behind(n)) => format!("{m} stands behind {n}"),
+        Cond::Stands(m, Stand::Steers(into)) => format!("{m} is to steer {into}"),
+        Cond::Stands(m, Stand::Interrupts(run)) => format!("{m} is to interrupt {run}"),
+        Cond::Waited(m, active, queued) => {
+            format!("{m} waited behind {active} at work and {queued} waiting")
+        }
+        Cond::EndsInTurn(m, turn) => format!("{m} ends in the turn of {turn}"),
+        Cond::TakenAlong(m, turn) => format!("{m} is taken along by {turn}"),
+        Cond::Seen(m) => format!("{m} is seen by the model"),
+        Cond::BeginsAnew(session) => format!("{session} begins anew"),
         Cond::Told {
             client,
             message,
             told,
         } => format!("{client} is told {message}: {}", say_told(*told)),
+        Cond::Queues(client, queue) => {
+            format!("{client} is told that it queues {}", say_queue(*queue))
+        }
+        Cond::ProcessEnds => "the process ends".into(),
         Cond::NothingStopped(client) => format!("{client} is told that nothing was stopped"),
         Cond::AfterEnd(m) => format!("anything of {m} after its end"),
         Cond::MoreAtWork(n) => format!("more than {n} runs at work"),
@@ -122,6 +167,7 @@ pub(super) fn say_rows(rows: &[Row]) -> String {
             Row::Whole(m) => format!("assistant {m} whole"),
             Row::Partial(m) => format!("assistant {m} partial"),
             Row::Interrupted(m) => format!("assistant {m} interrupted"),
+            Row::Dropped(m) => format!("dropped {m}"),
         })
         .collect();
     if words.is_empty() {
@@ -157,25 +203,36 @@ impl Cond {
             | Self::Stopped(m)
             | Self::CalledTimes(m, _)
             | Self::Shown(m)
+            | Self::Seen(m)
+            | Self::Waited(m, ..)
+            | Self::Stands(m, Stand::Next | Stand::Behind(_))
             | Self::AfterEnd(m) => names.messages.push(m),
             Self::StartedInOrder(all) | Self::EndedInOrder(all) => {
                 names.messages.extend(all.iter().map(String::as_str));
             }
-            Self::WaitsBehind(m, first) => names.messages.extend([m.as_str(), first]),
+            Self::BeginsAnew(session) => names.sessions.push(session),
+            Self::WaitsBehind(m, other)
+            | Self::TakenAlong(m, other)
+            | Self::EndsInTurn(m, other)
+            | Self::Stands(m, Stand::Steers(other) | Stand::Interrupts(other)) => {
+                names.messages.extend([m.as_str(), other]);
+            }
             Self::Told {
                 client, message, ..
             } => {
                 names.clients.push(client);
                 names.messages.push(message);
             }
-            Self::NothingStopped(client) => names.clients.push(client),
-            Self::MoreAtWork(_) => {}
+            Self::NothingStopped(client) | Self::Queues(client, _) => names.clients.push(client),
+            Self::MoreAtWork(_) | Self::ProcessEnds => {}
             Self::Transcript(session, rows) => {
                 names.sessions.push(session);
                 names.messages.extend(rows.iter().map(|row| match row {
-                    Row::User(m) | Row::Whole(m) | Row::Partial(m) | Row::Interrupted(m) => {
-                        m.as_str()
-                    }
+                    Row::User(m)
+                    | Row::Whole(m)
+                    | Row::Partial(m)
+                    | Row::Interrupted(m)
+                    | Row::Dropped(m) => m.as_str(),
                 }));
             }
         }
@@ -222,6 +279,20 @@ mod tests {
             "the model was called once for m1",
             "the model was called 2 times for m1",
             "text of m1 is shown",
+            "m1 begins at once",
+            "m2 stands behind 1",
+            "m2 is to steer m1",
+            "m2 is to interrupt m1",
+            "m2 waited behind 1 at work and 0 waiting",
+            "m2 is taken along by m1",
+            "m2 is seen by the model",
+            "m2 ends in the turn of m1",
+            "m2 ended once as cancelled (interrupted)",
+            "m2 ended once as dropped (summarize)",
+            "A begins anew",
+            "alice is told that it queues by collect, debounce 2s, cap 3, drop old",
+            "alice is told m2: pending",
+            "the process ends",
             "alice is told m1: accepted",
             "alice is told m1: completed, as before",
             "alice is told m1: timed out (first event)",
@@ -230,6 +301,7 @@ mod tests {
             "anything of m1 after its end",
             "more than 2 runs at work",
             "transcript of A is: user m1, assistant m1 whole, user m2, assistant m2 partial",
+            "transcript of A is: user m1, dropped m2",
             "transcript of A is: empty",
         ] {
             let words = tokens(line);

@@ -8,11 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
-    AcceptReport, ClaimReport, Config, Input, LoadReport, LookupReport, Marker, ModelEnd,
-    ModelFact, Now, Output, RequestId, RunId, SessionId, SettleReport, StoreError, Ticket,
+    AcceptReport, ClaimReport, Config, ConfigureReport, Fingerprint, Input, LoadReport,
+    LookupReport, Marker, ModelEnd, ModelFact, Now, Output, RequestId, ResetReport, RunId, Scope,
+    SessionId, SettleReport, Speaker, StoreError, Ticket, Turn,
 };
 
-use super::ast::{Beat, Block, Ending, Planted, Scenario, Step, UNKNOWN};
+use super::ast::{Beat, Block, Ending, Planted, Said, Scenario, Step, Terms, UNKNOWN};
+use super::cast::{HEARTBEAT, ROOM};
 use crate::adapter::System;
 
 /// An input as a watcher saw it.
@@ -46,6 +48,9 @@ struct Seen {
     steps: Vec<(u64, Step)>,
     promised: Option<u64>,
     clock: Option<i128>,
+    /// Orders of this life to end, among the steps.
+    drains: Vec<usize>,
+    drained: bool,
 }
 
 impl Scenario {
@@ -103,21 +108,43 @@ impl Seen {
         for logged in log {
             let (now, life) = (logged.now.time.0, logged.life);
             if let Some((last, _)) = before.filter(|&(_, old)| old != life) {
-                let step = Step::Crash {
-                    power: false,
-                    down_ms: now.saturating_sub(last),
-                };
-                self.steps.push((last, step));
+                self.died(last, now.saturating_sub(last));
                 system.restart(config.clone());
                 self.promised = None;
             }
             before = Some((now, life));
             self.clocks(logged);
             self.report(logged);
+            if let Input::Drain { budget_ms, .. } = &logged.input {
+                let budget_ms = *budget_ms;
+                let step = Step::Drain {
+                    budget_ms,
+                    down_ms: 0,
+                };
+                self.drains.push(self.steps.len());
+                self.steps.push((now, step));
+            }
             let mut outputs = Vec::new();
             system.handle(logged.now, &logged.input, None, &mut outputs);
             for output in &outputs {
                 self.order(now, life, output);
+            }
+        }
+    }
+
+    /// A life is over: in order, if that was ordered and the core was done, or by a kill.
+    fn died(&mut self, last: u64, down: u64) {
+        let drains = std::mem::take(&mut self.drains);
+        if !std::mem::take(&mut self.drained) {
+            let step = Step::Crash {
+                power: false,
+                down_ms: down,
+            };
+            return self.steps.push((last, step));
+        }
+        for at in drains {
+            if let Some((_, Step::Drain { down_ms, .. })) = self.steps.get_mut(at) {
+                *down_ms = down;
             }
         }
     }
@@ -174,6 +201,8 @@ impl Seen {
             | Output::Accept { ticket, .. }
             | Output::Claim { ticket, .. }
             | Output::Settle { ticket, .. }
+            | Output::Reset { ticket, .. }
+            | Output::Configure { ticket, .. }
             | Output::Lookup { ticket, .. } => {
                 self.ordered.insert((life, *ticket), now);
             }
@@ -192,6 +221,7 @@ impl Seen {
                     call.cancelled_at.get_or_insert(now);
                 }
             }
+            Output::Drained => self.drained = true,
             Output::Sleep { until, .. } => self.promised = until.map(|until| until.0),
             _ => {}
         }
@@ -233,6 +263,14 @@ fn store_report(input: &Input) -> Option<(Ticket, Option<StoreError>)> {
             LookupReport::Refused(error) => (*ticket, Some(*error)),
             _ => (*ticket, None),
         },
+        Input::WasReset { ticket, report } => match report {
+            ResetReport::Refused(error) => (*ticket, Some(*error)),
+            _ => (*ticket, None),
+        },
+        Input::Configured { ticket, report } => match report {
+            ConfigureReport::Refused(error) => (*ticket, Some(*error)),
+            _ => (*ticket, None),
+        },
         _ => return None,
     })
 }
@@ -242,9 +280,11 @@ fn store_report(input: &Input) -> Option<(Ticket, Option<StoreError>)> {
 struct Names {
     messages: BTreeMap<RunId, String>,
     sessions: BTreeMap<SessionId, String>,
+    routes: BTreeMap<Fingerprint, String>,
     bodies: BTreeMap<RunId, [u8; 16]>,
     /// Requests that are left later have a client of their own.
     left: BTreeMap<RequestId, String>,
+    speakers: BTreeMap<RequestId, Speaker>,
     asked: BTreeSet<RequestId>,
 }
 
@@ -252,14 +292,24 @@ impl Names {
     fn of(log: &[Logged]) -> Self {
         let mut names = Self::default();
         let (mut runs, mut sessions, mut left) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+        let mut routes = BTreeSet::new();
         for logged in log {
             match &logged.input {
                 Input::Submit(submit) => {
                     runs.insert(submit.run);
                     sessions.insert(submit.session);
+                    if let Turn::Chat { route, speaker, .. } = submit.turn {
+                        routes.insert(route);
+                        names.speakers.insert(submit.request, speaker);
+                    }
                     names.asked.insert(submit.request);
                 }
-                Input::Wait { request, .. } | Input::Abort { request, .. } => {
+                Input::Wait { request, .. } => {
+                    names.asked.insert(*request);
+                }
+                Input::Abort { request, .. }
+                | Input::Reset { request, .. }
+                | Input::Configure { request, .. } => {
                     names.asked.insert(*request);
                 }
                 Input::Leave { request } => left.push(*request),
@@ -273,19 +323,43 @@ impl Names {
             .zip(0..)
             .map(|(id, n)| (id, letter(n)))
             .collect();
+        // The first route is the plain one.
+        let route = |(id, n): (Fingerprint, usize)| match n {
+            0 => (id, String::new()),
+            n => (id, format!("r{n}")),
+        };
+        names.routes = routes.into_iter().zip(0..).map(route).collect();
         names.left = left
             .into_iter()
             .zip(1_usize..)
-            .map(|(id, n)| (id, format!("bob{n}")))
+            .map(|(id, n)| (id, format!("{}{n}", names.speaker(id).unwrap_or("bob"))))
             .collect();
         names
     }
 
     fn client(&self, request: RequestId) -> String {
-        self.left
-            .get(&request)
-            .cloned()
-            .unwrap_or_else(|| "alice".into())
+        let speaker = || self.speaker(request).unwrap_or("alice").into();
+        self.left.get(&request).cloned().unwrap_or_else(speaker)
+    }
+
+    /// Who sends a message whose sender's name says what he is.
+    fn speaker(&self, request: RequestId) -> Option<&'static str> {
+        match self.speakers.get(&request)? {
+            Speaker::Room => Some(ROOM),
+            Speaker::Heartbeat => Some(HEARTBEAT),
+            Speaker::User => None,
+        }
+    }
+
+    /// How a message takes part in a conversation.
+    fn said(&self, turn: Turn) -> Option<Said> {
+        match turn {
+            Turn::Agent => None,
+            Turn::Chat { queue, route, .. } => Some(Said {
+                mode: queue,
+                route: self.routes.get(&route).cloned().unwrap_or_default(),
+            }),
+        }
     }
 
     fn message(&self, run: RunId) -> String {
@@ -306,7 +380,12 @@ impl Names {
                         client,
                         messages: vec![message],
                         session,
-                        budget: submit.budget,
+                        said: self.said(submit.turn),
+                        terms: Terms {
+                            budget: submit.budget,
+                            lane: submit.lane,
+                            priority: submit.priority,
+                        },
                     });
                 };
                 Some(Step::Repeat {
@@ -327,9 +406,13 @@ impl Names {
             Input::Abort {
                 request,
                 session,
-                run,
+                scope,
             } => {
                 let named = self.sessions.get(session).cloned();
+                let run = match scope {
+                    Scope::Run(run) => Some(*run),
+                    Scope::Queued | Scope::All => None,
+                };
                 if run.is_none() && named.is_none() {
                     return None;
                 }
@@ -337,8 +420,27 @@ impl Names {
                     client: self.client(*request),
                     message: run.map(|run| self.message(run)),
                     session: named.or_else(|| Some("elsewhere".into())),
+                    queued: *scope == Scope::Queued,
                 })
             }
+            Input::Reset {
+                request,
+                session,
+                expected,
+            } => Some(Step::Reset {
+                client: self.client(*request),
+                session: self.sessions.get(session).cloned()?,
+                expected: *expected,
+            }),
+            Input::Configure {
+                request,
+                session,
+                change,
+            } => Some(Step::Queue {
+                client: self.client(*request),
+                session: self.sessions.get(session).cloned()?,
+                change: *change,
+            }),
             Input::Leave { request } => self.asked.contains(request).then(|| Step::Leave {
                 client: self.client(*request),
             }),

@@ -3,13 +3,13 @@
 //! Owns the matching of a line against a table of forms and the message when none fits. What
 //! a sentence means stands with its table.
 
-use tidegate_core::{Budget, StoreError};
+use tidegate_core::{Budget, QueueOverride, StoreError};
 
-use super::ast::{Ended, Row, Told};
+use super::ast::{Ended, Row, Said, Terms, Told};
 use super::error::{Trouble, nearest};
 use super::token::{Cursor, Token, tokens};
 use super::units::{TIME, parse_time};
-use super::words::{ENDED, STORE_ERRORS, TOLD, Table, phrase};
+use super::words::{DROPS, ENDED, LANES, MODES, PRIORITIES, STORE_ERRORS, TOLD, Table, phrase};
 use crate::violation::Code;
 
 /// What may stand in a hole.
@@ -19,6 +19,9 @@ pub(super) enum Hole {
     Message,
     Messages,
     Session,
+    How,
+    Terms,
+    Queue,
     Time,
     Jump,
     Number,
@@ -36,11 +39,13 @@ const HOLES: Table<Hole> = &[
     ("{message}", Hole::Message),
     ("{messages}", Hole::Messages),
     ("{session}", Hole::Session),
+    ("{how}", Hole::How),
+    ("{terms}", Hole::Terms),
+    ("{queue}", Hole::Queue),
     ("{time}", Hole::Time),
     ("{jump}", Hole::Jump),
     ("{number}", Hole::Number),
     ("{status}", Hole::Status),
-    ("{budget}", Hole::Budget),
     ("{end}", Hole::Ended),
     ("{told}", Hole::Told),
     ("{refusal}", Hole::StoreError),
@@ -56,6 +61,9 @@ pub(super) enum Value {
     Number(u64),
     Jump(i64),
     Budget(Budget),
+    Said(Said),
+    Terms(Terms),
+    Queue(QueueOverride),
     Ended(Ended),
     Told(Told),
     StoreError(StoreError),
@@ -115,7 +123,9 @@ taken! {
     words: Words -> Vec<String>,
     number: Number -> u64,
     jump: Jump -> i64,
-    budget: Budget -> Budget,
+    said: Said -> Said,
+    terms: Terms -> Terms,
+    queue: Queue -> QueueOverride,
     ended: Ended -> Ended,
     told: Told -> Told,
     store_error: StoreError -> StoreError,
@@ -274,6 +284,9 @@ pub(super) fn fill(hole: Hole, cursor: &mut Cursor<'_>) -> Result<Value, Trouble
                 _ => Err(here.trouble("an HTTP status from 100 to 599")),
             }
         }
+        Hole::How => said(cursor).map(Value::Said),
+        Hole::Terms => terms(cursor).map(Value::Terms),
+        Hole::Queue => queue(cursor).map(Value::Queue),
         Hole::Budget => budget(cursor).map(Value::Budget),
         Hole::Ended => phrase(ENDED, "an end", cursor).map(Value::Ended),
         Hole::Told => told(cursor).map(Value::Told),
@@ -345,6 +358,76 @@ fn budget(cursor: &mut Cursor<'_>) -> Result<Budget, Trouble> {
     }
 }
 
+/// How a message takes part in a conversation; nothing is the plain way.
+fn said(cursor: &mut Cursor<'_>) -> Result<Said, Trouble> {
+    let mut said = Said::default();
+    if cursor.take("by") {
+        said.mode = Some(phrase(MODES, "a queue mode", cursor)?);
+    }
+    if cursor.take("on") {
+        said.route = name(cursor, "a route's name")?;
+    }
+    Ok(said)
+}
+
+/// What a message asks for its run; nothing is what is configured.
+fn terms(cursor: &mut Cursor<'_>) -> Result<Terms, Trouble> {
+    let mut terms = Terms::default();
+    if !cursor.take("with") {
+        return Ok(terms);
+    }
+    loop {
+        let word = cursor.peek().unwrap_or_default();
+        match word {
+            "budget" | "lane" | "priority" => cursor.next(),
+            _ => {
+                return Err(cursor
+                    .trouble("`budget`, `lane` or `priority`")
+                    .near(word, ["budget", "lane", "priority"]));
+            }
+        };
+        match word {
+            "budget" => terms.budget = Some(budget(cursor)?),
+            "lane" => terms.lane = phrase(LANES, "a lane", cursor)?,
+            _ => terms.priority = phrase(PRIORITIES, "a priority", cursor)?,
+        }
+        if !cursor.take(",") {
+            return Ok(terms);
+        }
+    }
+}
+
+/// Queue settings, at least one.
+fn queue(cursor: &mut Cursor<'_>) -> Result<QueueOverride, Trouble> {
+    let mut queue = QueueOverride::default();
+    loop {
+        let word = cursor.peek().unwrap_or_default();
+        match word {
+            "by" | "debounce" | "cap" | "drop" => cursor.next(),
+            _ => {
+                return Err(cursor
+                    .trouble("`by`, `debounce`, `cap` or `drop`")
+                    .near(word, ["by", "debounce", "cap", "drop"]));
+            }
+        };
+        match word {
+            "by" => queue.mode = Some(phrase(MODES, "a queue mode", cursor)?),
+            "debounce" => queue.debounce_ms = Some(time(cursor)?),
+            "cap" => queue.cap = Some(cap(cursor)?),
+            _ => queue.drop = Some(phrase(DROPS, "a drop policy", cursor)?),
+        }
+        if !cursor.take(",") {
+            return Ok(queue);
+        }
+    }
+}
+
+fn cap(cursor: &mut Cursor<'_>) -> Result<u32, Trouble> {
+    let here = cursor.clone();
+    u32::try_from(number(cursor, "a number")?)
+        .map_err(|_| here.trouble(&format!("a number up to {}", u32::MAX)))
+}
+
 fn told(cursor: &mut Cursor<'_>) -> Result<Told, Trouble> {
     let mut end = cursor.clone();
     if let Ok(ended) = phrase(ENDED, "an end", &mut end) {
@@ -378,6 +461,7 @@ fn rows(cursor: &mut Cursor<'_>) -> Result<Vec<Row>, Trouble> {
     loop {
         let make = match cursor.peek() {
             Some("user") => |message, _: &mut Cursor<'_>| Ok(Row::User(message)),
+            Some("dropped") => |message, _: &mut Cursor<'_>| Ok(Row::Dropped(message)),
             Some("assistant") => |message, cursor: &mut Cursor<'_>| {
                 for (word, row) in [
                     ("whole", Row::Whole as fn(String) -> Row),
@@ -395,8 +479,11 @@ fn rows(cursor: &mut Cursor<'_>) -> Result<Vec<Row>, Trouble> {
             },
             word => {
                 return Err(cursor
-                    .trouble("a row: `user` or `assistant`, or `empty`")
-                    .near(word.unwrap_or_default(), ["user", "assistant", "empty"]));
+                    .trouble("a row: `user`, `assistant` or `dropped`, or `empty`")
+                    .near(
+                        word.unwrap_or_default(),
+                        ["user", "assistant", "dropped", "empty"],
+                    ));
             }
         };
         cursor.next();

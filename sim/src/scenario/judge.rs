@@ -3,14 +3,14 @@
 //! Owns the meaning of each expectation over the record of a run. A thing that happens has
 //! times; a thing that lasts has spans; a thing about the whole run has an answer.
 
-use tidegate_core::{RunId, SessionId};
+use tidegate_core::{Place, RunId, SessionId};
 
-use super::ast::{Cond, Ended, Expect, Row, Told, When};
+use super::ast::{Cond, Ended, Expect, Row, Stand, Told, When};
 use super::cast::Cast;
 use super::conds;
-use super::record::{Record, What};
+use super::record::{Fact, Record, What};
 use super::units::{show_span, show_time};
-use super::words::{ENDED, say, say_told};
+use super::words::{ENDED, all_of, say, say_queue, say_told};
 use crate::world::store::RowKind;
 
 /// A run's record, with the names to read it by.
@@ -72,6 +72,19 @@ impl Judge<'_> {
             Cond::Starts(m) => *what == What::Start(run(m)),
             Cond::Called(m) => *what == What::Called(run(m)),
             Cond::Stopped(m) => *what == What::Stopped(run(m)),
+            Cond::Seen(m) => *what == What::Seen(run(m)),
+            Cond::Stands(m, stand) => matches!(what, What::Stands(of, place)
+                if *of == run(m) && self.stands(stand, *place)),
+            Cond::Waited(m, active, queued) => {
+                matches!(what, What::Waited(of, a, q) if *of == run(m)
+                    && u64::from(*a) == *active && u64::from(*q) == *queued)
+            }
+            Cond::EndsInTurn(m, turn) => *what == What::InTurn(run(m), run(turn)),
+            Cond::Queues(client, wanted) => matches!(what, What::Queues(who, settings)
+                if who == client && wanted.over(*settings) == *settings),
+            Cond::ProcessEnds => *what == What::Drained,
+            Cond::TakenAlong(m, turn) => *what == What::Bound(run(m), run(turn)),
+            Cond::BeginsAnew(session) => *what == What::Renewed(self.cast.session(session)),
             Cond::Shown(m) => *what == What::Text(run(m)),
             Cond::Ends(m, wanted) => {
                 matches!(what, What::End(of, end) if *of == run(m) && fits(*wanted, *end))
@@ -90,6 +103,8 @@ impl Judge<'_> {
                 match what {
                     What::Start(of)
                     | What::Text(of)
+                    | What::Bound(of, _)
+                    | What::Seen(of)
                     | What::Finishing(of)
                     | What::End(of, _)
                     | What::Called(of)
@@ -101,6 +116,16 @@ impl Judge<'_> {
                     _ => false,
                 }
             }
+            _ => false,
+        }
+    }
+
+    fn stands(&self, stand: &Stand, place: Place) -> bool {
+        match (stand, place) {
+            (Stand::Next, Place::Next) => true,
+            (Stand::Behind(n), Place::Queued { ahead }) => u64::from(ahead) == *n,
+            (Stand::Steers(m), Place::Steering { into }) => into == self.cast.run(m),
+            (Stand::Interrupts(m), Place::Interrupting { run }) => run == self.cast.run(m),
             _ => false,
         }
     }
@@ -125,6 +150,25 @@ impl Judge<'_> {
                         say_told(*said),
                         show_time(fact.at)
                     )),
+                    (Cond::Stands(m, _), What::Stands(of, place)) if *of == self.cast.run(m) => {
+                        Some(format!(
+                            "it {} at {}",
+                            super::trace::say_place(*place, self.cast),
+                            show_time(fact.at)
+                        ))
+                    }
+                    (Cond::Waited(m, ..), What::Waited(of, active, queued))
+                        if *of == self.cast.run(m) =>
+                    {
+                        let at = show_time(fact.at);
+                        Some(format!(
+                            "behind {active} at work and {queued} waiting at {at}"
+                        ))
+                    }
+                    (Cond::Queues(client, _), What::Queues(who, settings)) if who == client => {
+                        let queue = say_queue(all_of(*settings));
+                        Some(format!("{queue} at {}", show_time(fact.at)))
+                    }
                     _ => None,
                 })
                 .collect();
@@ -251,7 +295,10 @@ impl Judge<'_> {
                 .iter()
                 .any(|fact| fact.what == What::Receipt(run, Ended::Completed))
         };
-        let rows = self.record.facts.iter().filter_map(|fact| match fact.what {
+        let facts = &self.record.facts;
+        let renewed = |fact: &Fact| fact.what == What::Renewed(session);
+        let begin = facts.iter().rposition(renewed).unwrap_or(0);
+        let rows = facts.iter().skip(begin).filter_map(|fact| match fact.what {
             What::Row(of, kind, run) if of == session => Some((kind, run)),
             _ => None,
         });
@@ -262,6 +309,7 @@ impl Judge<'_> {
                 RowKind::Reply if completed(run) => Row::Whole(name),
                 RowKind::Reply => Row::Partial(name),
                 RowKind::Interrupted => Row::Interrupted(name),
+                RowKind::Dropped => Row::Dropped(name),
             }
         })
         .collect()

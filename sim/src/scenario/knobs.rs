@@ -9,13 +9,15 @@ use super::error::Trouble;
 use super::form::{Hole, Value, fill};
 use super::token::Cursor;
 use super::units::show_time;
-use super::words::{CLASSES, phrase, say};
+use super::words::{CLASSES, DROPS, MODES, phrase, say};
 
 enum Kind {
     Time(fn(&mut Config) -> &mut u64),
     Count(fn(&mut Config) -> &mut u32),
     Bytes(fn(&mut Config) -> &mut u64),
     Class,
+    Mode,
+    Drop,
     ProviderTimeout,
     AgentBudget,
 }
@@ -45,6 +47,20 @@ const KNOBS: &[Knob] = &[
     knob("lateness", Kind::Time(|c| &mut c.lateness_ms)),
     knob("store.retry", Kind::Time(|c| &mut c.store_retry_ms)),
     knob("store.retry-max", Kind::Time(|c| &mut c.store_retry_max_ms)),
+    knob("lane.warn", Kind::Time(|c| &mut c.lane_warn_ms)),
+    knob("lanes.subagent", Kind::Count(|c| &mut c.lanes.subagent)),
+    knob("lanes.cron", Kind::Count(|c| &mut c.lanes.cron)),
+    knob("lanes.hooks", Kind::Count(|c| &mut c.lanes.hook_dispatch)),
+    knob("lanes.nested", Kind::Count(|c| &mut c.lanes.nested)),
+    knob("lanes.background", Kind::Count(|c| &mut c.lanes.background)),
+    knob("queue.mode", Kind::Mode),
+    knob("queue.debounce", Kind::Time(|c| &mut c.queue.debounce_ms)),
+    knob("queue.cap", Kind::Count(|c| &mut c.queue.cap)),
+    knob("queue.drop", Kind::Drop),
+    knob(
+        "interrupt.settle",
+        Kind::Time(|c| &mut c.interrupt_settle_ms),
+    ),
     knob("queue.session", Kind::Count(|c| &mut c.session_queue_cap)),
     knob("queue.load", Kind::Count(|c| &mut c.load_queue_cap)),
     knob("cap.runs", Kind::Count(|c| &mut c.live_runs_cap)),
@@ -80,6 +96,8 @@ pub(super) fn read(cursor: &mut Cursor<'_>, config: &mut Config) -> Result<(), T
                 .map_err(|_| here.trouble(&format!("a number up to {}", u32::MAX)))?;
         }
         Kind::Class => config.provider.class = phrase(CLASSES, "a provider's place", cursor)?,
+        Kind::Mode => config.queue.mode = phrase(MODES, "a queue mode", cursor)?,
+        Kind::Drop => config.queue.drop = phrase(DROPS, "a drop policy", cursor)?,
         Kind::ProviderTimeout => config.provider.timeout_ms = Some(time(cursor)?),
         Kind::AgentBudget => {
             if let Value::Budget(budget) = fill(Hole::Budget, cursor)? {
@@ -123,6 +141,8 @@ fn show(knob: &Knob, config: &Config) -> String {
         Kind::Bytes(field) => field(&mut config).to_string(),
         Kind::Count(field) => field(&mut config).to_string(),
         Kind::Class => say(CLASSES, &config.provider.class).into(),
+        Kind::Mode => say(MODES, &config.queue.mode).into(),
+        Kind::Drop => say(DROPS, &config.queue.drop).into(),
         Kind::ProviderTimeout => config
             .provider
             .timeout_ms
@@ -132,23 +152,19 @@ fn show(knob: &Knob, config: &Config) -> String {
     }
 }
 
-fn show_budget(budget: Budget) -> String {
+/// A budget in words.
+pub(super) fn show_budget(budget: Budget) -> String {
     match budget {
         Budget::Limited(ms) => show_time(ms),
         Budget::Unlimited => "unlimited".into(),
     }
 }
 
-/// The words for a message's own limit; none if it has none.
-pub(super) fn with_budget(budget: Option<Budget>) -> String {
-    budget.map_or(String::new(), |budget| {
-        format!(" with budget {}", show_budget(budget))
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use tidegate_core::{ProviderClass, ProviderConfig};
+    use tidegate_core::{
+        DropPolicy, LaneCaps, ProviderClass, ProviderConfig, QueueMode, QueueSettings,
+    };
 
     use super::*;
     use crate::scenario::token::tokens;
@@ -182,6 +198,21 @@ mod tests {
             reply_cap_bytes: 19,
             drain_budget_ms: 20,
             resume_grace_ms: 21,
+            lanes: LaneCaps {
+                subagent: 22,
+                cron: 23,
+                hook_dispatch: 24,
+                nested: 25,
+                background: 26,
+            },
+            queue: QueueSettings {
+                mode: QueueMode::Collect,
+                debounce_ms: 27,
+                cap: 28,
+                drop: DropPolicy::Old,
+            },
+            interrupt_settle_ms: 29,
+            lane_warn_ms: 30,
         };
         let lines = written(&odd);
         assert_eq!(lines.len(), KNOBS.len());

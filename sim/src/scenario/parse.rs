@@ -336,6 +336,8 @@ impl Known {
             }
             Step::Repeat { client, .. }
             | Step::Wait { client, .. }
+            | Step::Reset { client, .. }
+            | Step::Queue { client, .. }
             | Step::Abort { client, .. } => {
                 self.clients.insert(client.clone());
             }
@@ -361,6 +363,9 @@ impl Known {
                     (Some(_), _) | (None, None) => Ok(()),
                     (None, Some(session)) => known_as("session", session, &self.sessions),
                 }
+            }
+            Step::Reset { session, .. } | Step::Queue { session, .. } => {
+                known_as("session", session, &self.sessions)
             }
             Step::Leave { client } => known_as("client", client, &self.clients),
             _ => Ok(()),

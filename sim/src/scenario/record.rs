@@ -3,7 +3,9 @@
 //! Owns the list of facts with their times. It sees inputs, outputs and what the store wrote,
 //! never the core's state.
 
-use tidegate_core::{Answer, Event, Output, Rejection, RunId, SessionId, Subject, WaitResult};
+use tidegate_core::{
+    Answer, Event, Output, Place, QueueSettings, Rejection, RunId, SessionId, Subject, WaitResult,
+};
 
 use super::ast::{Ended, Told};
 use crate::world::store::{RowKind, Wrote};
@@ -15,6 +17,8 @@ pub(super) enum What {
     Accepted(RunId),
     /// A transcript row.
     Row(SessionId, RowKind, RunId),
+    /// A session is at its next generation.
+    Renewed(SessionId),
     /// Streamed text was saved.
     Saved(RunId),
     /// A receipt.
@@ -25,6 +29,20 @@ pub(super) enum What {
     Text(RunId),
     /// The end is decided.
     Finishing(RunId),
+    /// Where a message stands is told.
+    Stands(RunId, Place),
+    /// A long wait is told, with how many were at work and waited.
+    Waited(RunId, u32, u32),
+    /// A receipt says that the run ended in the turn of another one.
+    InTurn(RunId, RunId),
+    /// A client is told how its session queues.
+    Queues(String, QueueSettings),
+    /// The process ends in order.
+    Drained,
+    /// The message was bound to the turn of another run.
+    Bound(RunId, RunId),
+    /// The model has answered a request that contains the message.
+    Seen(RunId),
     /// The end is told to all.
     End(RunId, Ended),
     /// The model is called.
@@ -65,11 +83,15 @@ impl Record {
             Wrote::Row {
                 run, kind, fence, ..
             } => What::Row(fence.session, *kind, *run),
+            Wrote::Generation { session, .. } => What::Renewed(*session),
             Wrote::Saved { fence } => What::Saved(fence.run),
             Wrote::Receipt { terminal, .. } => {
+                if let Some(turn) = terminal.turn {
+                    self.put(at, What::InTurn(terminal.run, turn));
+                }
                 What::Receipt(terminal.run, Ended::of(terminal.outcome))
             }
-            Wrote::Claim { .. } | Wrote::Foreign { .. } => return,
+            Wrote::Claim { .. } | Wrote::Along { .. } | Wrote::Foreign { .. } => return,
         };
         self.put(at, what);
     }
@@ -93,9 +115,20 @@ impl Record {
                 Event::Start { .. } => What::Start(*run),
                 Event::Text { .. } => What::Text(*run),
                 Event::Finishing { .. } => What::Finishing(*run),
+                Event::Bound { turn } => What::Bound(*run, *turn),
+                Event::Seen => What::Seen(*run),
+                Event::Waited {
+                    active_ahead,
+                    queued_ahead,
+                    ..
+                } => What::Waited(*run, *active_ahead, *queued_ahead),
                 Event::End { terminal, .. } => What::End(*run, Ended::of(terminal.outcome)),
             },
+            Output::Drained => What::Drained,
             Output::Respond { answer, .. } => {
+                if let Answer::Accepted { run, place, .. } = answer {
+                    self.put(at, What::Stands(*run, *place));
+                }
                 if let Some((client, about)) = asked {
                     self.answer(at, client, about, answer);
                 }
@@ -107,7 +140,9 @@ impl Record {
     }
 
     fn answer(&mut self, at: u64, client: &str, about: Option<RunId>, answer: &Answer) {
-        if let Answer::Aborted { runs } = answer {
+        if let Answer::Queue { settings, .. } = answer {
+            self.put(at, What::Queues(client.into(), *settings));
+        } else if let Answer::Aborted { runs } = answer {
             if runs.is_empty() {
                 self.put(at, What::NothingStopped(client.into()));
             }
@@ -133,9 +168,14 @@ pub(super) const fn told(answer: &Answer) -> Option<Told> {
         Answer::Final { terminal, .. } => Told::End(Ended::of(terminal.outcome)),
         Answer::Wait { result, .. } => match result {
             WaitResult::Ended { terminal, .. } => Told::End(Ended::of(terminal.outcome)),
-            WaitResult::TimedOut { known: Some(true) } => Told::StillOpen,
-            WaitResult::TimedOut { known: Some(false) } => Told::NoSuchRun,
-            WaitResult::TimedOut { known: None } => Told::NoWord,
+            WaitResult::TimedOut {
+                known: Some(true), ..
+            } => Told::StillOpen,
+            WaitResult::TimedOut {
+                known: Some(false), ..
+            } => Told::NoSuchRun,
+            WaitResult::TimedOut { known: None, .. } => Told::NoWord,
+            WaitResult::Pending => Told::Pending,
             WaitResult::Draining => Told::Draining,
         },
         Answer::Rejected(why) => match why {
@@ -145,8 +185,11 @@ pub(super) const fn told(answer: &Answer) -> Option<Told> {
             Rejection::Storage => Told::Storage,
             Rejection::NotOwner => Told::NotOwner,
             Rejection::WrongSession => Told::WrongSession,
+            Rejection::SessionChanged => Told::SessionChanged,
+            Rejection::LaneClosed => Told::LaneClosed,
+            Rejection::SessionBusy => Told::SessionBusy,
             Rejection::Draining => Told::Draining,
         },
-        Answer::Aborted { .. } => return None,
+        Answer::Aborted { .. } | Answer::Reset { .. } | Answer::Queue { .. } => return None,
     })
 }

@@ -19,6 +19,7 @@ use super::trace::Trace;
 use crate::adapter::System;
 use crate::check::{Check, Checks, Moment, Rest};
 use crate::violation::{Code, Violation};
+use crate::world::commit::report_lane;
 use crate::world::store::Store;
 
 /// Wall time at the start: 2026-01-01.
@@ -27,6 +28,8 @@ const EPOCH_MS: i64 = 1_767_225_600_000;
 const MOST_INPUTS: u64 = 200_000;
 /// As many ticks at one instant mean that a deadline stays due.
 const MOST_TICKS: u32 = 8;
+/// For orders without a report.
+const NOBODYS: Subject = Subject::Session(SessionId::from_u128(0));
 
 /// Where a process that is to die dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +95,10 @@ pub(super) struct Stage<'a> {
     ticks: (u64, u32),
     life: u32,
     up: bool,
+    /// The process is to end in order, and is down for so long then.
+    ends: Option<u64>,
+    /// It has done what it had to.
+    drained: bool,
     system: System,
     store: Store,
     takes_ms: u64,
@@ -144,6 +151,8 @@ impl<'a> Stage<'a> {
             ticks: (0, 0),
             life: 0,
             up: true,
+            ends: None,
+            drained: false,
             system: System::planted(scenario.config.clone(), planted),
             store: Store::default(),
             takes_ms: 0,
@@ -273,6 +282,12 @@ impl<'a> Stage<'a> {
             }
             Step::WallJump(ms) => self.wall_shift = self.wall_shift.saturating_add(*ms),
             Step::Leave { client } => self.leave(client),
+            Step::Drain { budget_ms, down_ms } => {
+                self.ends = Some(*down_ms);
+                let request = super::cast::request(at, 0);
+                let budget_ms = *budget_ms;
+                self.feed(Input::Drain { request, budget_ms });
+            }
             _ => {
                 let name = |tries| super::cast::request(at, tries);
                 for (tries, (client, about, input)) in super::asks::inputs(step, &self.cast, name)
@@ -352,6 +367,9 @@ impl<'a> Stage<'a> {
         if let Err(halt) = self.system.check() {
             moment!(self).report(Code::Halt, halt.entity);
         }
+        if std::mem::take(&mut self.drained) {
+            self.close();
+        }
     }
 
     fn carry_out(&mut self, output: &Output) {
@@ -370,6 +388,8 @@ impl<'a> Stage<'a> {
             | Output::Claim { .. }
             | Output::Save { .. }
             | Output::Settle { .. }
+            | Output::Reset { .. }
+            | Output::Configure { .. }
             | Output::Lookup { .. } => self.order(output),
             Output::StartModel { ticket, fence } => {
                 let call = self.calls.start(*ticket, fence.run, self.now);
@@ -381,9 +401,9 @@ impl<'a> Stage<'a> {
                 }
             }
             Output::Sleep { until, .. } => self.wake = until.map(|at| at.0),
+            Output::Drained => self.drained = true,
             Output::Halt(halt) => moment!(self).report(Code::Halt, halt.entity),
             Output::Respond { .. }
-            | Output::Drained
             | Output::Publish { .. }
             | Output::Release { .. }
             | Output::Forget { .. } => {}
@@ -418,7 +438,7 @@ impl<'a> Stage<'a> {
         self.checks
             .carried(&mut moment!(self), report.as_ref(), &wrote);
         let Some(report) = report else { return };
-        let lane = Lane::Reports(lane_of(&order));
+        let lane = Lane::Reports(report_lane(&order).unwrap_or(NOBODYS));
         if self.now < self.twice_until {
             self.put(self.now, lane, Event::Report(self.life, report.clone()));
         }
@@ -463,12 +483,24 @@ impl<'a> Stage<'a> {
         self.die(kill.power, kill.down_ms);
     }
 
+    /// The process ends in order, once the store has done what it was told.
+    fn close(&mut self) {
+        while !self.store.queue.is_empty() {
+            self.apply();
+        }
+        self.trace.line(self.now, "the process ends".into());
+        let down_ms = self.ends.unwrap_or_default();
+        self.die(false, down_ms);
+    }
+
     fn die(&mut self, power: bool, down_ms: u64) {
         if !self.up {
             return;
         }
         self.up = false;
         self.wake = None;
+        self.ends = None;
+        self.drained = false;
         self.applied_at = 0;
         self.store.crash(power);
         self.calls.died();
@@ -493,7 +525,13 @@ impl<'a> Stage<'a> {
             .asked
             .iter()
             .filter(|(_, asked)| {
-                let again = matches!(asked.input, Input::Submit(_) | Input::Abort { .. });
+                let again = matches!(
+                    asked.input,
+                    Input::Submit(_)
+                        | Input::Abort { .. }
+                        | Input::Reset { .. }
+                        | Input::Configure { .. }
+                );
                 again && !asked.done
             })
             .map(|(&request, _)| request)
@@ -506,7 +544,9 @@ impl<'a> Stage<'a> {
             let name = super::cast::request(asked.step, asked.tries);
             match &mut asked.input {
                 Input::Submit(submit) => submit.request = name,
-                Input::Abort { request, .. } => *request = name,
+                Input::Abort { request, .. }
+                | Input::Reset { request, .. }
+                | Input::Configure { request, .. } => *request = name,
                 _ => {}
             }
             self.ask(asked);
@@ -521,17 +561,4 @@ fn slowest(scenario: &Scenario) -> u64 {
         _ => 0,
     });
     takes.max().unwrap_or(0)
-}
-
-/// Reports of one session come in their order, and so do those of one wait.
-fn lane_of(order: &Output) -> Subject {
-    match order {
-        Output::Load { session, .. } => Subject::Session(*session),
-        Output::Accept { accept, .. } => Subject::Session(accept.session),
-        Output::Claim { fence, .. } | Output::Settle { fence, .. } => {
-            Subject::Session(fence.session)
-        }
-        Output::Lookup { ticket, .. } => ticket.subject,
-        _ => Subject::Session(SessionId::from_u128(0)),
-    }
 }

@@ -3,15 +3,16 @@
 //! One row for each sentence; the book lists the same. Reading and writing stand side by
 //! side, and a test holds them together.
 
-use tidegate_core::StoreError;
+use tidegate_core::{Generation, QueueChange, StoreError};
 
 use super::ast::{Beat, Ending, Step};
 use super::error::Trouble;
 use super::form::{Form, Hole, Value, choose, fill};
-use super::knobs::with_budget;
 use super::token::Cursor;
 use super::units::show_time;
-use super::words::{ENDINGS, STORE_ERRORS, phrase, say, say_ending};
+use super::words::{
+    ENDINGS, STORE_ERRORS, phrase, say, say_ending, say_queue, say_said, say_terms,
+};
 
 /// Bytes of a chunk where nothing is said.
 const CHUNK_BYTES: u64 = 20;
@@ -24,23 +25,41 @@ const fn form<T>(text: &'static str, make: fn(super::form::Taken) -> T) -> Form<
 
 /// All sentences but those of the model.
 pub(super) const STEPS: &[Form<Step>] = &[
-    form("{client} sends {messages} to {session}", |mut t| {
+    form("{client} sends {messages} to {session} {terms}", |mut t| {
         Step::Send {
             client: t.word(),
             messages: t.words(),
             session: t.word(),
-            budget: None,
+            said: None,
+            terms: t.terms(),
         }
     }),
     form(
-        "{client} sends {messages} to {session} with budget {budget}",
+        "{client} says {messages} to {session} {how} {terms}",
         |mut t| Step::Send {
             client: t.word(),
             messages: t.words(),
             session: t.word(),
-            budget: Some(t.budget()),
+            said: Some(t.said()),
+            terms: t.terms(),
         },
     ),
+    form("{client} resets {session}", |mut t| {
+        reset(t.word(), t.word(), None)
+    }),
+    form(
+        "{client} resets {session} at generation {number}",
+        |mut t| reset(t.word(), t.word(), Some(Generation(t.number()))),
+    ),
+    form("{client} lets {session} queue {queue}", |mut t| {
+        queue(t.word(), t.word(), QueueChange::Set(t.queue()))
+    }),
+    form("{client} lets {session} queue as configured", |mut t| {
+        queue(t.word(), t.word(), QueueChange::Clear)
+    }),
+    form("{client} asks how {session} queues", |mut t| {
+        queue(t.word(), t.word(), QueueChange::Show)
+    }),
     form("{client} repeats {message}", |mut t| {
         repeat(t.word(), t.word(), false)
     }),
@@ -60,20 +79,21 @@ pub(super) const STEPS: &[Form<Step>] = &[
         client: t.word(),
         message: Some(t.word()),
         session: None,
+        queued: false,
     }),
     form("{client} aborts {message} in {session}", |mut t| {
         Step::Abort {
             client: t.word(),
             message: Some(t.word()),
             session: Some(t.word()),
+            queued: false,
         }
     }),
     form("{client} aborts everything of {session}", |mut t| {
-        Step::Abort {
-            client: t.word(),
-            message: None,
-            session: Some(t.word()),
-        }
+        aborts(t.word(), t.word(), false)
+    }),
+    form("{client} aborts everything queued of {session}", |mut t| {
+        aborts(t.word(), t.word(), true)
     }),
     form("{client} leaves", |mut t| Step::Leave { client: t.word() }),
     form("store takes {time}", |mut t| Step::StoreTakes(t.number())),
@@ -98,9 +118,47 @@ pub(super) const STEPS: &[Form<Step>] = &[
             down_ms: t.number(),
         }
     }),
+    form("process ends, starts again after {time}", |mut t| {
+        Step::Drain {
+            budget_ms: None,
+            down_ms: t.number(),
+        }
+    }),
+    form(
+        "process ends within {time}, starts again after {time}",
+        |mut t| Step::Drain {
+            budget_ms: Some(t.number()),
+            down_ms: t.number(),
+        },
+    ),
     form("clock freezes for {time}", |mut t| Step::Freeze(t.number())),
     form("clock jumps {jump}", |mut t| Step::WallJump(t.jump())),
 ];
+
+const fn reset(client: String, session: String, expected: Option<Generation>) -> Step {
+    Step::Reset {
+        client,
+        session,
+        expected,
+    }
+}
+
+const fn queue(client: String, session: String, change: QueueChange) -> Step {
+    Step::Queue {
+        client,
+        session,
+        change,
+    }
+}
+
+const fn aborts(client: String, session: String, queued: bool) -> Step {
+    Step::Abort {
+        client,
+        message: None,
+        session: Some(session),
+        queued,
+    }
+}
 
 fn repeat(client: String, message: String, other_body: bool) -> Step {
     Step::Repeat {
@@ -298,11 +356,37 @@ pub(super) fn write(step: &Step) -> String {
             client,
             messages,
             session,
-            budget,
+            said,
+            terms,
         } => {
-            let (messages, budget) = (messages.join(", "), with_budget(*budget));
-            format!("{client} sends {messages} to {session}{budget}")
+            let (messages, terms) = (messages.join(", "), say_terms(*terms));
+            match said {
+                None => format!("{client} sends {messages} to {session}{terms}"),
+                Some(said) => {
+                    let how = say_said(said.mode, &said.route);
+                    format!("{client} says {messages} to {session}{how}{terms}")
+                }
+            }
         }
+        Step::Reset {
+            client,
+            session,
+            expected,
+        } => {
+            let only = expected.map_or(String::new(), |g| format!(" at generation {}", g.0));
+            format!("{client} resets {session}{only}")
+        }
+        Step::Queue {
+            client,
+            session,
+            change,
+        } => match change {
+            QueueChange::Show => format!("{client} asks how {session} queues"),
+            QueueChange::Set(queue) => {
+                format!("{client} lets {session} queue {}", say_queue(*queue))
+            }
+            QueueChange::Clear => format!("{client} lets {session} queue as configured"),
+        },
         Step::Repeat {
             client,
             message,
@@ -327,8 +411,13 @@ pub(super) fn write(step: &Step) -> String {
             client,
             message,
             session,
+            queued,
         } => {
-            let what = message.as_deref().unwrap_or("everything");
+            let all = match queued {
+                true => "everything queued",
+                false => "everything",
+            };
+            let what = message.as_deref().unwrap_or(all);
             let of = if message.is_some() { " in " } else { " of " };
             let session = session
                 .as_ref()
@@ -357,6 +446,13 @@ pub(super) fn write(step: &Step) -> String {
         Step::Crash { power, down_ms } => {
             let how = if *power { "loses power" } else { "crashes" };
             format!("process {how}, starts again after {}", show_time(*down_ms))
+        }
+        Step::Drain { budget_ms, down_ms } => {
+            let within = budget_ms.map_or(String::new(), |ms| format!(" within {}", show_time(ms)));
+            format!(
+                "process ends{within}, starts again after {}",
+                show_time(*down_ms)
+            )
         }
         Step::Freeze(ms) => format!("clock freezes for {}", show_time(*ms)),
         Step::WallJump(ms) => {
@@ -450,6 +546,20 @@ mod tests {
             "alice aborts m1",
             "alice aborts m1 in B",
             "alice aborts everything of A",
+            "alice aborts everything queued of A",
+            "alice says m1, m2 to A",
+            "alice says m1 to A by steer",
+            "alice says m1 to A on work",
+            "room says m1 to A by collect on work",
+            "heartbeat says m1 to A with budget 30s, lane cron, priority background",
+            "alice sends m1 to A with lane hook-dispatch",
+            "alice resets A",
+            "alice resets A at generation 2",
+            "alice lets A queue by interrupt",
+            "alice lets A queue by collect, debounce 2s, cap 3, drop old",
+            "alice lets A queue cap 3",
+            "alice asks how A queues",
+            "alice lets A queue as configured",
             "alice leaves",
             "model answers m1: accepts, 2 chunks, then silence",
             "model answers m1: begins, 3 chunks 10s apart, then completes",
@@ -469,6 +579,8 @@ mod tests {
             "store reports twice for 5s",
             "process crashes, starts again after 5s",
             "process loses power, starts again after 5s",
+            "process ends, starts again after 5s",
+            "process ends within 30s, starts again after 5s",
             "clock freezes for 90s",
             "clock jumps -1h",
         ] {

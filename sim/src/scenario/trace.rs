@@ -4,18 +4,19 @@
 //! that changes here changes there.
 
 use tidegate_core::{
-    AcceptReport, Answer, Claim, ClaimReport, Event, Input, LoadReport, LookupReport, ModelFact,
-    Output, Reply, RequestId, RunId, SettleReport, StoreError, Subject, Submit, Terminal, Time,
-    Timer,
+    AcceptReport, Answer, Claim, ClaimReport, ConfigureReport, Event, Input, LoadReport,
+    LookupReport, ModelFact, Output, Place, QueueChange, Reply, RequestId, ResetReport, RunId,
+    Scope, SettleReport, StoreError, Subject, Submit, Terminal, Time, Timer, Turn,
 };
 
-use super::ast::{Ended, Step};
+use super::ast::{Ended, Step, Terms};
 use super::calls::end;
 use super::cast::{Cast, Who};
-use super::knobs::with_budget;
 use super::record::told;
 use super::units::show_time;
-use super::words::{ENDED, ENDINGS, STORE_ERRORS, say, say_told};
+use super::words::{
+    ENDED, ENDINGS, STORE_ERRORS, all_of, say, say_queue, say_said, say_terms, say_told,
+};
 
 /// The column at which an input begins.
 const TIME: usize = 9;
@@ -99,17 +100,53 @@ fn say_input(input: &Input, cast: &Cast, client: &Client<'_>) -> String {
         Input::Abort {
             request,
             session,
-            run,
+            scope,
         } => {
-            let what = run.map_or("everything", |run| cast.run_name(run));
+            let what = match scope {
+                Scope::Run(run) => cast.run_name(*run),
+                Scope::Queued => "everything queued",
+                Scope::All => "everything",
+            };
             format!(
                 "{} aborts {what} of {}",
                 who(*request),
                 cast.session_name(*session)
             )
         }
+        Input::Reset {
+            request,
+            session,
+            expected,
+        } => {
+            let only = expected.map_or(String::new(), |g| format!(" at generation {}", g.0));
+            let session = cast.session_name(*session);
+            format!("{} resets {session}{only}", who(*request))
+        }
+        Input::Configure {
+            request,
+            session,
+            change,
+        } => {
+            let (who, session) = (who(*request), cast.session_name(*session));
+            match change {
+                QueueChange::Show => format!("{who} asks how {session} queues"),
+                QueueChange::Set(queue) => {
+                    format!("{who} lets {session} queue {}", say_queue(*queue))
+                }
+                QueueChange::Clear => format!("{who} lets {session} queue as configured"),
+            }
+        }
+        Input::WasReset { ticket, report } => {
+            format!("{}: {}", of(ticket.subject), say_was_reset(report, cast))
+        }
+        Input::Configured { ticket, report } => {
+            format!("{}: {}", of(ticket.subject), say_configured(*report))
+        }
         Input::Leave { request } => format!("{} leaves a request", who(*request)),
-        Input::Drain { .. } => "drain begins".into(),
+        Input::Drain { budget_ms, .. } => {
+            let within = budget_ms.map_or(String::new(), |ms| format!(" within {}", show_time(ms)));
+            format!("process is to end{within}")
+        }
         Input::Resume { session, .. } => {
             format!("{} has open work", cast.session_name(*session))
         }
@@ -126,7 +163,7 @@ fn say_input(input: &Input, cast: &Cast, client: &Client<'_>) -> String {
             format!("{}: {}", of(ticket.subject), say_settled(report))
         }
         Input::LookedUp { ticket, report } => {
-            let report = say_looked_up(report);
+            let report = say_looked_up(report, cast);
             format!("looked up for {}: {report}", of(ticket.subject))
         }
         Input::Model { ticket, fact } => {
@@ -138,12 +175,20 @@ fn say_input(input: &Input, cast: &Cast, client: &Client<'_>) -> String {
 
 fn say_submit(submit: &Submit, who: &str, cast: &Cast) -> String {
     let same = submit.body == cast.body(submit.run, false);
+    let other = if same { "" } else { " with another body" };
+    let (verb, how) = match submit.turn {
+        Turn::Agent => ("sends", String::new()),
+        Turn::Chat { queue, route, .. } => ("says", say_said(queue, cast.route_name(route))),
+    };
+    let terms = say_terms(Terms {
+        budget: submit.budget,
+        lane: submit.lane,
+        priority: submit.priority,
+    });
     format!(
-        "{who} sends {} to {}{}{}",
+        "{who} {verb} {} to {}{how}{terms}{other}",
         cast.run_name(submit.run),
         cast.session_name(submit.session),
-        with_budget(submit.budget),
-        if same { "" } else { " with another body" }
     )
 }
 
@@ -165,9 +210,32 @@ fn say_settled(report: &SettleReport) -> String {
     }
 }
 
-fn say_looked_up(report: &LookupReport) -> String {
+fn say_was_reset(report: &ResetReport, cast: &Cast) -> String {
     match report {
-        LookupReport::Ended(terminal) => format!("it {}", say_end(terminal)),
+        ResetReport::Committed { generation, ended } => {
+            let names: Vec<&str> = ended.iter().map(|end| cast.run_name(end.run)).collect();
+            let ended = match names[..] {
+                [] => String::new(),
+                _ => format!(", which ended {}", names.join(", ")),
+            };
+            format!("generation {} is durable{ended}", generation.0)
+        }
+        ResetReport::NotOwner => "reset: not the owner".into(),
+        ResetReport::Refused(error) => format!("reset {}", refused(*error)),
+    }
+}
+
+fn say_configured(report: ConfigureReport) -> String {
+    match report {
+        ConfigureReport::Committed => "its queue settings are durable".into(),
+        ConfigureReport::NotOwner => "queue settings: not the owner".into(),
+        ConfigureReport::Refused(error) => format!("queue settings {}", refused(error)),
+    }
+}
+
+fn say_looked_up(report: &LookupReport, cast: &Cast) -> String {
+    match report {
+        LookupReport::Ended(terminal) => format!("it {}", say_end(terminal, cast)),
         LookupReport::Open => "it is open".into(),
         LookupReport::Unknown => "there is no such run".into(),
         LookupReport::Refused(error) => refused(*error),
@@ -199,7 +267,7 @@ fn say_accepted(report: &AcceptReport, cast: &Cast) -> String {
         AcceptReport::Duplicate { terminal: None } => "known, and open".into(),
         AcceptReport::Duplicate {
             terminal: Some(terminal),
-        } => format!("known, and {}", say_end(terminal)),
+        } => format!("known, and {}", say_end(terminal, cast)),
         AcceptReport::Conflict => "known with another body".into(),
         AcceptReport::NotOwner => "not the owner".into(),
         AcceptReport::Refused(error) => refused(*error),
@@ -212,13 +280,16 @@ fn say_claim(claim: &Claim, cast: &Cast) -> String {
     })
 }
 
-fn say_end(terminal: &Terminal) -> String {
+fn say_end(terminal: &Terminal, cast: &Cast) -> String {
     let reply = match terminal.reply {
         Reply::Empty => String::new(),
         Reply::Text { bytes } => format!(", {bytes} bytes"),
     };
+    let turn = terminal.turn.map_or(String::new(), |turn| {
+        format!(", in the turn of {}", cast.run_name(turn))
+    });
     format!(
-        "ended as {}{reply}",
+        "ended as {}{reply}{turn}",
         say(ENDED, &Ended::of(terminal.outcome))
     )
 }
@@ -241,22 +312,31 @@ fn say_output(output: &Output, cast: &Cast, client: &Client<'_>) -> String {
     match output {
         Output::Load { session, .. } => format!("load {}", cast.session_name(*session)),
         Output::Accept { accept, .. } => {
-            let claim = accept.claim.map_or("", |_| ", with its claim");
+            let claim = accept.claim.as_ref().map_or("", |_| ", with its claim");
             format!("accept {}{claim}", cast.run_name(accept.run))
         }
-        Output::Claim { fence, .. } => {
+        Output::Claim { fence, claim, .. } => {
+            let along: Vec<&str> = claim.along.iter().map(|&run| cast.run_name(run)).collect();
+            let along = match along[..] {
+                [] => String::new(),
+                _ => format!(", along {}", along.join(", ")),
+            };
             format!(
-                "claim for {}, attempt {}",
+                "claim for {}, attempt {}{along}",
                 cast.run_name(fence.run),
                 fence.attempt.0
             )
+        }
+        Output::Reset { session, .. } => format!("reset {}", cast.session_name(*session)),
+        Output::Configure { session, .. } => {
+            format!("keep how {} queues", cast.session_name(*session))
         }
         Output::Save { fence, to, .. } => format!("save {} up to {to}", cast.run_name(fence.run)),
         Output::Settle { terminal, .. } => {
             format!(
                 "settle {}: {}",
                 cast.run_name(terminal.run),
-                say_end(terminal)
+                say_end(terminal, cast)
             )
         }
         Output::Lookup { run, .. } => format!("look up {}", cast.run_name(*run)),
@@ -275,7 +355,7 @@ fn say_output(output: &Output, cast: &Cast, client: &Client<'_>) -> String {
         } => format!(
             "event {seq} of {}: {}",
             cast.run_name(*run),
-            say_event(event)
+            say_event(event, cast)
         ),
         Output::Release { owner } => {
             let asked = match owner {
@@ -310,10 +390,26 @@ fn say_output(output: &Output, cast: &Cast, client: &Client<'_>) -> String {
 
 fn say_answer(answer: &Answer, asked: Option<RunId>, cast: &Cast) -> String {
     let about = match answer {
+        Answer::Reset { generation, .. } => {
+            return format!("it is at generation {}", generation.0);
+        }
+        Answer::Queue {
+            settings, waiting, ..
+        } => {
+            let queue = say_queue(all_of(*settings));
+            return format!("it queues {queue}; {waiting} wait");
+        }
         Answer::Aborted { runs } if runs.is_empty() => return "nothing was stopped".into(),
         Answer::Aborted { runs } => {
             let names: Vec<&str> = runs.iter().map(|&run| cast.run_name(run)).collect();
             return format!("stopped {}", names.join(", "));
+        }
+        Answer::Accepted { run, place, .. } if *place != Place::Next => {
+            return format!(
+                "{} accepted, {}",
+                cast.run_name(*run),
+                say_place(*place, cast)
+            );
         }
         Answer::Accepted { run, .. } | Answer::InFlight { run, .. } | Answer::Wait { run, .. } => {
             Some(*run)
@@ -325,13 +421,33 @@ fn say_answer(answer: &Answer, asked: Option<RunId>, cast: &Cast) -> String {
     about.map_or(word.clone(), |run| format!("{} {word}", cast.run_name(run)))
 }
 
-fn say_event(event: &Event) -> String {
+/// Where an accepted message stands.
+pub(super) fn say_place(place: Place, cast: &Cast) -> String {
+    match place {
+        Place::Next => "begins at once".into(),
+        Place::Queued { ahead } => format!("stands behind {ahead}"),
+        Place::Steering { into } => format!("is to steer {}", cast.run_name(into)),
+        Place::Interrupting { run } => format!("is to interrupt {}", cast.run_name(run)),
+    }
+}
+
+fn say_event(event: &Event, cast: &Cast) -> String {
     match event {
         Event::Start { attempt, .. } => format!("start, attempt {}", attempt.0),
+        Event::Waited {
+            ms,
+            active_ahead,
+            queued_ahead,
+        } => format!(
+            "waited {} behind {active_ahead} at work and {queued_ahead} waiting",
+            show_time(*ms)
+        ),
+        Event::Bound { turn } => format!("bound to the turn of {}", cast.run_name(*turn)),
+        Event::Seen => "seen by the model".into(),
         Event::Text { from, to, .. } => format!("text {from} to {to}"),
         Event::Finishing { outcome } => {
             format!("finishing as {}", say(ENDED, &Ended::of(*outcome)))
         }
-        Event::End { terminal, .. } => say_end(terminal),
+        Event::End { terminal, .. } => say_end(terminal, cast),
     }
 }

@@ -3,11 +3,16 @@
 //! Owns tables and how they are searched. A value without a phrase can't be written, so a
 //! test walks through all values of each set.
 
-use tidegate_core::{ErrorClass, Limit, Marker, ProviderClass, StoreError};
+use tidegate_core::{
+    DropPolicy, ErrorClass, LaneName, Limit, Marker, Priority, ProviderClass, QueueMode,
+    QueueOverride, QueueSettings, StopReason, StoreError,
+};
 
-use super::ast::{Ended, Ending, Failed, Told};
+use super::ast::{Ended, Ending, Failed, Terms, Told};
 use super::error::{Trouble, distance, nearest};
+use super::knobs::show_budget;
 use super::token::{Cursor, tokens};
+use super::units::show_time;
 
 /// Phrases and what they mean.
 pub(super) type Table<T> = &'static [(&'static str, T)];
@@ -17,8 +22,27 @@ use ErrorClass as E;
 /// How a run can end.
 pub(super) const ENDED: Table<Ended> = &[
     ("completed", Ended::Completed),
-    ("cancelled", Ended::Cancelled),
+    ("cancelled", Ended::Cancelled(None)),
+    (
+        "cancelled (stopped)",
+        Ended::Cancelled(Some(StopReason::Rpc)),
+    ),
+    (
+        "cancelled (interrupted)",
+        Ended::Cancelled(Some(StopReason::Interrupt)),
+    ),
+    (
+        "cancelled (reset)",
+        Ended::Cancelled(Some(StopReason::Reset)),
+    ),
     ("superseded", Ended::Superseded),
+    ("dropped", Ended::Dropped(None)),
+    ("dropped (old)", Ended::Dropped(Some(DropPolicy::Old))),
+    ("dropped (new)", Ended::Dropped(Some(DropPolicy::New))),
+    (
+        "dropped (summarize)",
+        Ended::Dropped(Some(DropPolicy::Summarize)),
+    ),
     ("timed out", Ended::TimedOut(None)),
     ("timed out (budget)", Ended::TimedOut(Some(Limit::Budget))),
     (
@@ -63,12 +87,16 @@ pub(super) const TOLD: Table<Told> = &[
     ("no such run", Told::NoSuchRun),
     ("no word of it", Told::NoWord),
     ("stopped", Told::Stopped),
+    ("pending", Told::Pending),
     ("refused (conflict)", Told::Conflict),
     ("refused (queue full)", Told::QueueFull),
     ("refused (busy)", Told::Busy),
     ("refused (storage)", Told::Storage),
     ("refused (not owner)", Told::NotOwner),
     ("refused (wrong session)", Told::WrongSession),
+    ("refused (session changed)", Told::SessionChanged),
+    ("refused (lane closed)", Told::LaneClosed),
+    ("refused (session busy)", Told::SessionBusy),
     ("deferred", Told::Draining),
 ];
 
@@ -110,6 +138,39 @@ pub(super) const CLASSES: Table<ProviderClass> = &[
     ("cloud", ProviderClass::Cloud),
     ("self-hosted", ProviderClass::SelfHosted),
     ("local", ProviderClass::Local),
+];
+
+/// What a message does whose session is busy.
+pub(super) const MODES: Table<QueueMode> = &[
+    ("steer", QueueMode::Steer),
+    ("followup", QueueMode::Followup),
+    ("collect", QueueMode::Collect),
+    ("interrupt", QueueMode::Interrupt),
+];
+
+/// What gives way in a full queue.
+pub(super) const DROPS: Table<DropPolicy> = &[
+    ("old", DropPolicy::Old),
+    ("new", DropPolicy::New),
+    ("summarize", DropPolicy::Summarize),
+];
+
+/// The global lanes, by the names under which people meet them.
+pub(super) const LANES: Table<LaneName> = &[
+    ("main", LaneName::Main),
+    ("subagent", LaneName::Subagent),
+    ("cron", LaneName::Cron),
+    ("cron-nested", LaneName::CronNested),
+    ("hook-dispatch", LaneName::HookDispatch),
+    ("nested", LaneName::Nested),
+    ("background", LaneName::Background),
+];
+
+/// Who goes first in a lane.
+pub(super) const PRIORITIES: Table<Priority> = &[
+    ("foreground", Priority::Foreground),
+    ("normal", Priority::Normal),
+    ("background", Priority::Background),
 ];
 
 /// The longest phrase that stands here.
@@ -184,6 +245,54 @@ pub(super) fn say_told(told: Told) -> String {
     }
 }
 
+/// How a message takes part in a conversation, in words.
+pub(super) fn say_said(mode: Option<QueueMode>, route: &str) -> String {
+    let mode = mode.map_or(String::new(), |mode| format!(" by {}", say(MODES, &mode)));
+    match route {
+        "" => mode,
+        route => format!("{mode} on {route}"),
+    }
+}
+
+/// What a message asks for its run, in words.
+pub(super) fn say_terms(terms: Terms) -> String {
+    let plain = Terms::default();
+    let lane = (terms.lane != plain.lane).then(|| format!("lane {}", say(LANES, &terms.lane)));
+    let priority = (terms.priority != plain.priority)
+        .then(|| format!("priority {}", say(PRIORITIES, &terms.priority)));
+    let budget = terms
+        .budget
+        .map(|budget| format!("budget {}", show_budget(budget)));
+    let parts: Vec<String> = [budget, lane, priority].into_iter().flatten().collect();
+    match parts[..] {
+        [] => String::new(),
+        _ => format!(" with {}", parts.join(", ")),
+    }
+}
+
+/// Queue settings in words, those that are set.
+pub(super) fn say_queue(queue: QueueOverride) -> String {
+    let parts = [
+        queue.mode.map(|mode| format!("by {}", say(MODES, &mode))),
+        queue
+            .debounce_ms
+            .map(|ms| format!("debounce {}", show_time(ms))),
+        queue.cap.map(|cap| format!("cap {cap}")),
+        queue.drop.map(|drop| format!("drop {}", say(DROPS, &drop))),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Settings that hold, as an override that names all of them.
+pub(super) const fn all_of(settings: QueueSettings) -> QueueOverride {
+    QueueOverride {
+        mode: Some(settings.mode),
+        debounce_ms: Some(settings.debounce_ms),
+        cap: Some(settings.cap),
+        drop: Some(settings.drop),
+    }
+}
+
 /// The phrase of an ending.
 pub(super) fn say_ending(ending: Ending) -> String {
     match ending {
@@ -232,5 +341,9 @@ mod tests {
         unique(ENDINGS);
         unique(STORE_ERRORS);
         unique(CLASSES);
+        unique(MODES);
+        unique(DROPS);
+        unique(LANES);
+        unique(PRIORITIES);
     }
 }

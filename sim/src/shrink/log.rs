@@ -27,6 +27,8 @@ impl OrderName {
             | Output::Accept { ticket, .. }
             | Output::Claim { ticket, .. }
             | Output::Settle { ticket, .. }
+            | Output::Reset { ticket, .. }
+            | Output::Configure { ticket, .. }
             | Output::Lookup { ticket, .. } => Some(Self::Ticket(*ticket)),
             Output::Save { fence, to, .. } => Some(Self::Save(*fence, *to)),
             _ => None,
@@ -93,16 +95,21 @@ pub(crate) struct Frame {
 /// What the log notes of an input: ticks and the resumes of a new life follow from the rest.
 pub(crate) fn noted(input: &Input) -> Option<What> {
     Some(match input {
-        Input::Submit(_) | Input::Wait { .. } | Input::Abort { .. } | Input::Leave { .. } => {
-            What::Client(input.clone())
-        }
+        Input::Submit(_)
+        | Input::Wait { .. }
+        | Input::Abort { .. }
+        | Input::Reset { .. }
+        | Input::Configure { .. }
+        | Input::Drain { .. }
+        | Input::Leave { .. } => What::Client(input.clone()),
         Input::Model { ticket, fact } => What::Fact(*ticket, fact.clone()),
         Input::Loaded { ticket, .. }
         | Input::Accepted { ticket, .. }
         | Input::Claimed { ticket, .. }
         | Input::Settled { ticket, .. }
+        | Input::WasReset { ticket, .. }
+        | Input::Configured { ticket, .. }
         | Input::LookedUp { ticket, .. } => What::Report(*ticket),
-        Input::Drain { .. } => What::Client(input.clone()),
         Input::Resume { .. } | Input::Tick => return None,
     })
 }

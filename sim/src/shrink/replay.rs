@@ -448,6 +448,9 @@ impl Replay<'_> {
         for session in self.store.sessions_given_away() {
             self.lease_given(session);
         }
+        let at = self.wall();
+        self.store.intruders_end(at);
+        self.tell(None);
         for _ in 0..MOST_CALM {
             if !self.found.is_empty() {
                 return;

@@ -5,8 +5,8 @@
 
 use tidegate_core::{
     AcceptReport, Answer, ClaimReport, Event, Input, Limit, LoadReport, LookupReport, ModelEnd,
-    ModelFact, Outcome, Output, RequestId, RunId, SessionId, SettleReport, Subject, Timer,
-    WaitResult,
+    ModelFact, Outcome, Output, Place, RequestId, ResetReport, RunId, Scope, SessionId,
+    SettleReport, Speaker, Subject, Timer, Turn, WaitResult,
 };
 
 use crate::adapter::NOBODY;
@@ -66,6 +66,7 @@ fn outcome(outcome: Outcome) -> String {
         Outcome::TimedOut { limit, .. } => format!("timed out ({})", limit_name(limit)),
         Outcome::Cancelled { .. } => "cancelled".into(),
         Outcome::Superseded => "superseded".into(),
+        Outcome::Dropped { .. } => "dropped".into(),
     }
 }
 
@@ -81,10 +82,11 @@ const fn limit_name(limit: Limit) -> &'static str {
 fn input(input: &Input, due: Option<Timer>) -> String {
     match input {
         Input::Submit(submit) => {
+            let how = turn(submit.turn);
             let again = u128::from_be_bytes(submit.request.0) & 0xffff != 1;
             let other = u128::from_be_bytes(submit.body.0) & 1 == 1;
             format!(
-                "a client sends {}{}{}",
+                "a client sends {}{how}{}{}",
                 run(submit.run),
                 if again { " again" } else { "" },
                 if other { " with another body" } else { "" },
@@ -101,16 +103,47 @@ fn input(input: &Input, due: Option<Timer>) -> String {
         Input::Abort {
             request: id,
             session: of,
-            run: one,
-        } => match one {
-            Some(one) => format!(
-                "{} stops {} of session {}",
-                request(*id),
-                run(*one),
-                session(*of)
-            ),
-            None => format!("{} stops all of session {}", request(*id), session(*of)),
-        },
+            scope,
+        } => {
+            let what = match scope {
+                Scope::Run(one) => run(*one),
+                Scope::Queued => "what waits".into(),
+                Scope::All => "all".into(),
+            };
+            format!("{} stops {what} of session {}", request(*id), session(*of))
+        }
+        Input::Reset {
+            request: id,
+            session: of,
+            expected,
+        } => {
+            let only = expected.map_or(String::new(), |at| format!(" at generation {}", at.0));
+            format!("{} resets session {}{only}", request(*id), session(*of))
+        }
+        Input::Configure {
+            request: id,
+            session: of,
+            change,
+        } => format!(
+            "{} wants of session {}'s queue: {change:?}",
+            request(*id),
+            session(*of)
+        ),
+        Input::WasReset { ticket, report } => {
+            let of = subject(ticket.subject);
+            match report {
+                ResetReport::Committed { generation, ended } => {
+                    let ended: Vec<_> = ended.iter().map(|end| run(end.run)).collect();
+                    let (at, ended) = (generation.0, ended.join(", "));
+                    format!("store: session {of} is at generation {at}, ended: [{ended}]")
+                }
+                other => format!("store: reset of session {of}: {other:?}"),
+            }
+        }
+        Input::Configured { ticket, report } => {
+            let of = subject(ticket.subject);
+            format!("store: queue settings of session {of}: {report:?}")
+        }
         Input::Leave { request: id } if *id == NOBODY => "time has passed".into(),
         Input::Leave { request: id } => format!("{} goes away", request(*id)),
         Input::Drain { budget_ms, .. } => {
@@ -177,6 +210,26 @@ fn input(input: &Input, due: Option<Timer>) -> String {
     }
 }
 
+/// How a message takes part in its session; nothing for the plain case.
+fn turn(turn: Turn) -> String {
+    match turn {
+        Turn::Agent => String::new(),
+        Turn::Chat {
+            queue,
+            route,
+            speaker,
+        } => {
+            let mode = queue.map_or("plain".into(), |mode| format!("{mode:?}").to_lowercase());
+            let who = match speaker {
+                Speaker::User => "",
+                Speaker::Room => ", of the room",
+                Speaker::Heartbeat => ", a heartbeat",
+            };
+            format!(" (chat, {mode}, route {route}{who})")
+        }
+    }
+}
+
 /// The message that a request sends.
 fn message(of: Subject) -> String {
     match of {
@@ -232,12 +285,22 @@ fn model(of: &str, fact: &ModelFact) -> String {
 fn output(output: &Output) -> Option<String> {
     Some(match output {
         Output::Load { .. } | Output::Lookup { .. } | Output::Sleep { .. } => return None,
+        Output::Reset { session: of, .. } => format!("reset session {}", session(*of)),
+        Output::Configure { session: of, .. } => {
+            format!("keep how session {} queues", session(*of))
+        }
         Output::Accept { accept, .. } => match accept.claim {
             Some(_) => format!("commit {} with its claim", run(accept.run)),
             None => format!("commit {}", run(accept.run)),
         },
-        Output::Claim { fence, .. } => {
-            format!("claim for {} (attempt {})", run(fence.run), fence.attempt.0)
+        Output::Claim { fence, claim, .. } => {
+            let along: Vec<_> = claim.along.iter().map(|id| run(*id)).collect();
+            let along = match along[..] {
+                [] => String::new(),
+                _ => format!(" along {}", along.join(", ")),
+            };
+            let attempt = fence.attempt.0;
+            format!("claim for {}{along} (attempt {attempt})", run(fence.run))
         }
         Output::Save { fence, to, .. } => format!("save {} up to byte {to}", run(fence.run)),
         Output::Settle {
@@ -270,6 +333,22 @@ fn output(output: &Output) -> Option<String> {
             Event::Start { attempt, .. } => {
                 format!("show {}#{seq}: attempt {} begins", run(*of), attempt.0)
             }
+            Event::Waited {
+                active_ahead,
+                queued_ahead,
+                ..
+            } => format!(
+                "show {}#{seq}: waited behind {active_ahead} and {queued_ahead}",
+                run(*of)
+            ),
+            Event::Bound { turn } => {
+                format!(
+                    "show {}#{seq}: bound to the turn of {}",
+                    run(*of),
+                    run(*turn)
+                )
+            }
+            Event::Seen => format!("show {}#{seq}: seen by the model", run(*of)),
             Event::Text { from, to, .. } => format!("show {}#{seq}: text {from}..{to}", run(*of)),
             Event::Finishing { outcome: end } => {
                 format!("show {}#{seq}: will end as {}", run(*of), outcome(*end))
@@ -291,7 +370,16 @@ fn output(output: &Output) -> Option<String> {
 
 fn told(answer: &Answer) -> String {
     match answer {
-        Answer::Accepted { run: of, .. } => format!("{} is accepted", run(*of)),
+        Answer::Accepted { run: of, place, .. } => match place {
+            Place::Next => format!("{} is accepted", run(*of)),
+            Place::Queued { ahead } => format!("{} is accepted, {ahead} ahead", run(*of)),
+            Place::Steering { into } => format!("{} is to steer into {}", run(*of), run(*into)),
+            Place::Interrupting { run: other } => {
+                format!("{} interrupts {}", run(*of), run(*other))
+            }
+        },
+        Answer::Reset { generation, .. } => format!("it is at generation {}", generation.0),
+        Answer::Queue { settings, .. } => format!("it queues so: {settings:?}"),
         Answer::InFlight { run: of, .. } => format!("{} is in flight", run(*of)),
         Answer::Final { terminal, .. } => {
             format!(
@@ -304,8 +392,9 @@ fn told(answer: &Answer) -> String {
             WaitResult::Ended { terminal, .. } => {
                 format!("{} has ended as {}", run(*of), outcome(terminal.outcome))
             }
+            WaitResult::Pending => format!("{} waits in its queue", run(*of)),
             WaitResult::Draining => format!("the wait for {} is cut short", run(*of)),
-            WaitResult::TimedOut { known } => {
+            WaitResult::TimedOut { known, .. } => {
                 format!("the wait for {} is over, known: {known:?}", run(*of))
             }
         },
@@ -325,7 +414,11 @@ const fn is_small(output: &Output) -> bool {
     ) || matches!(
         output,
         Output::Publish {
-            event: Event::Text { .. } | Event::Start { .. } | Event::Finishing { .. },
+            event: Event::Text { .. }
+                | Event::Start { .. }
+                | Event::Waited { .. }
+                | Event::Seen
+                | Event::Finishing { .. },
             ..
         }
     )

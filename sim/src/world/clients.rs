@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 
 use tidegate_core::{
-    Answer, Budget, Fingerprint, Input, Rejection, RequestId, RunId, SessionId, Submit,
+    Answer, Budget, DropPolicy, Fingerprint, Generation, Input, LaneName, Priority, QueueChange,
+    QueueMode, QueueOverride, Rejection, RequestId, RunId, Scope, SessionId, Speaker, Submit, Turn,
 };
 
 use crate::choices::Choices;
@@ -18,11 +19,35 @@ const ASIDE: u128 = 1 << 96;
 /// High bits of runs that nobody ever submits.
 const UNKNOWN: u128 = 1 << 97;
 
+/// Queue modes, by index.
+pub(crate) const MODES: [QueueMode; 4] = [
+    QueueMode::Steer,
+    QueueMode::Followup,
+    QueueMode::Collect,
+    QueueMode::Interrupt,
+];
+/// What may give way, by index.
+pub(crate) const DROPS: [DropPolicy; 3] = [DropPolicy::Summarize, DropPolicy::Old, DropPolicy::New];
+/// Global lanes, by index; the first one is the plain case.
+pub(crate) const LANES: [LaneName; 7] = [
+    LaneName::Main,
+    LaneName::Subagent,
+    LaneName::Cron,
+    LaneName::CronNested,
+    LaneName::HookDispatch,
+    LaneName::Nested,
+    LaneName::Background,
+];
+const PRIORITIES: [Priority; 3] = [Priority::Foreground, Priority::Normal, Priority::Background];
+
 #[derive(Clone, Debug)]
 struct Message {
     session: SessionId,
     run: RunId,
     budget: Option<Budget>,
+    turn: Turn,
+    lane: LaneName,
+    priority: Priority,
     requests: u32,
     /// Whether the client knows its end, or gave it up.
     settled: bool,
@@ -43,6 +68,52 @@ pub(crate) struct Clients {
 /// The session of an index.
 pub(crate) const fn session(index: u64) -> SessionId {
     SessionId::from_u128(index as u128 + 1)
+}
+
+/// What a change sets, by its number from 2: everything, or one of the four.
+fn queue(choices: &mut dyn Choices, which: u64) -> QueueOverride {
+    let mode = MODES[usize::try_from(choices.pick(4, "mode")).unwrap_or(0)];
+    let drop = DROPS[usize::try_from(choices.pick(3, "drop")).unwrap_or(0)];
+    let debounce_ms = [0, 200, 2_000, 20_000][usize::try_from(choices.pick(4, "ms")).unwrap_or(0)];
+    let cap = 1 + u32::try_from(choices.pick(3, "cap")).unwrap_or(0);
+    let all = which == 2;
+    QueueOverride {
+        mode: (all || which == 3).then_some(mode),
+        debounce_ms: (all || which == 4).then_some(debounce_ms),
+        cap: (all || which == 5).then_some(cap),
+        drop: (all || which == 5).then_some(drop),
+    }
+}
+
+/// How a new message takes part in its session.
+fn turn(choices: &mut dyn Choices, swarm: &Swarm) -> Turn {
+    if swarm.chats == 0 || !choices.chance(swarm.chats, 4, "chat") {
+        return Turn::Agent;
+    }
+    let mode = choices.weighted(&swarm.modes, "mode");
+    let queue = mode.checked_sub(1).and_then(|at| MODES.get(at).copied());
+    let route = choices.pick(swarm.routes, "route");
+    let odd = swarm.speakers && choices.chance(1, 8, "speaker");
+    let speaker = match odd && choices.chance(1, 2, "heartbeat") {
+        true => Speaker::Heartbeat,
+        false if odd => Speaker::Room,
+        false => Speaker::User,
+    };
+    Turn::Chat {
+        queue,
+        route: Fingerprint::from_u128(u128::from(route) + 1),
+        speaker,
+    }
+}
+
+/// The global lane of a new message, and its place there.
+fn lane(choices: &mut dyn Choices, swarm: &Swarm) -> (LaneName, Priority) {
+    if swarm.lanes.iter().skip(1).all(|&weight| weight == 0) {
+        return (LaneName::Main, Priority::Foreground);
+    }
+    let lane = LANES[choices.weighted(&swarm.lanes, "lane")];
+    let priority = PRIORITIES[usize::try_from(choices.pick(3, "priority")).unwrap_or(0)];
+    (lane, priority)
 }
 
 impl Clients {
@@ -87,9 +158,12 @@ impl Clients {
                 let run = RunId::from_u128(UNKNOWN | u128::from(self.asides));
                 inputs.push(self.wait(choices, run));
             }
-            (Act::AbortRun | Act::AbortSession | Act::AbortWrong, Some(target)) => {
-                inputs.push(self.abort(act, target));
-            }
+            (
+                Act::AbortRun | Act::AbortSession | Act::AbortWrong | Act::AbortQueued,
+                Some(target),
+            ) => inputs.push(self.abort(act, target)),
+            (Act::Reset, Some(target)) => inputs.push(self.reset(choices, target)),
+            (Act::Configure, Some(target)) => inputs.push(self.configure(choices, target)),
             (Act::Leave, _) => inputs.extend(self.leave(choices)),
         }
         choices.end();
@@ -123,11 +197,16 @@ impl Clients {
             1 => Budget::Limited(10_000),
             _ => Budget::Unlimited,
         });
+        let turn = turn(choices, swarm);
+        let (lane, priority) = lane(choices, swarm);
         self.by_run.insert(run, self.messages.len());
         self.messages.push(Message {
             session,
             run,
             budget,
+            turn,
+            lane,
+            priority,
             requests: 0,
             settled: false,
         });
@@ -146,6 +225,9 @@ impl Clients {
             run: message.run,
             body: Fingerprint::from_u128(name << 1 | body),
             budget: message.budget,
+            turn: message.turn,
+            lane: message.lane,
+            priority: message.priority,
         };
         if body == 0 {
             self.open.insert(request, index);
@@ -187,21 +269,51 @@ impl Clients {
             Act::AbortSession => Input::Abort {
                 request,
                 session,
-                run: None,
+                scope: Scope::All,
+            },
+            Act::AbortQueued => Input::Abort {
+                request,
+                session,
+                scope: Scope::Queued,
             },
             Act::AbortWrong => {
                 let other = SessionId::from_u128(u128::from_be_bytes(session.0) ^ 1);
                 Input::Abort {
                     request,
                     session: other,
-                    run: Some(run),
+                    scope: Scope::Run(run),
                 }
             }
             _ => Input::Abort {
                 request,
                 session,
-                run: Some(run),
+                scope: Scope::Run(run),
             },
+        }
+    }
+
+    /// A session is to begin anew; now and then only if it is at a generation that was guessed.
+    fn reset(&mut self, choices: &mut dyn Choices, target: usize) -> Input {
+        let guess = choices.chance(1, 3, "expected");
+        let expected = guess.then(|| Generation(1 + choices.pick(3, "expected")));
+        Input::Reset {
+            request: self.aside(),
+            session: self.messages[target].session,
+            expected,
+        }
+    }
+
+    /// Somebody looks at a session's queue settings, or changes some of them.
+    fn configure(&mut self, choices: &mut dyn Choices, target: usize) -> Input {
+        let change = match choices.pick(6, "change") {
+            0 => QueueChange::Show,
+            1 => QueueChange::Clear,
+            which => QueueChange::Set(queue(choices, which)),
+        };
+        Input::Configure {
+            request: self.aside(),
+            session: self.messages[target].session,
+            change,
         }
     }
 
@@ -219,7 +331,10 @@ impl Clients {
         let index = *self.open.get(&request)?;
         let message = &mut self.messages[index];
         match answer {
-            Answer::Final { .. } => message.settled = true,
+            Answer::Final { .. }
+            | Answer::Rejected(Rejection::LaneClosed | Rejection::SessionBusy) => {
+                message.settled = true;
+            }
             Answer::Rejected(
                 Rejection::Storage
                 | Rejection::Busy

@@ -13,7 +13,9 @@ use super::queue::{Event, Refusing};
 /// Among which reports that of an order keeps its place: those of its session, or of its wait.
 pub(crate) fn report_lane(order: &Output) -> Option<Subject> {
     Some(match order {
-        Output::Load { session, .. } => Subject::Session(*session),
+        Output::Load { session, .. }
+        | Output::Reset { session, .. }
+        | Output::Configure { session, .. } => Subject::Session(*session),
         Output::Accept { accept, .. } => Subject::Session(accept.session),
         Output::Claim { fence, .. } | Output::Settle { fence, .. } => {
             Subject::Session(fence.session)

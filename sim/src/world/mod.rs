@@ -374,6 +374,8 @@ impl<'a> World<'a> {
             | Output::Claim { .. }
             | Output::Save { .. }
             | Output::Settle { .. }
+            | Output::Reset { .. }
+            | Output::Configure { .. }
             | Output::Lookup { .. } => {
                 self.store.queue.push_back(output.clone());
                 self.begin_batch();

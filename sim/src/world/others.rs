@@ -5,8 +5,8 @@
 //! same lease, so that the core learns of it from its fence alone.
 
 use tidegate_core::{
-    Accept, Attempt, ClaimOrder, Epoch, Fence, Fingerprint, Generation, Input, Outcome, Reply,
-    RequestId, RunId, SessionId, Terminal, Wall,
+    Accept, Attempt, ClaimOrder, Epoch, Fence, Fingerprint, Input, LaneName, Outcome, Priority,
+    Reply, RequestId, RunId, SessionId, Terminal, Turn, Wall,
 };
 
 use super::World;
@@ -54,18 +54,36 @@ impl Store {
             attempt: Attempt(1),
             left_ms: None,
             at,
+            along: Vec::new(),
         };
         self.intrude(&Accept {
             session,
-            generation: Generation(1),
+            generation: self.generation(session),
             epoch: Epoch(0),
             run,
             body: Fingerprint(run.0),
             request: RequestId(run.0),
             budget: None,
+            turn: Turn::Agent,
+            lane: LaneName::Main,
+            priority: Priority::Foreground,
             at,
             claim: Some(claim),
         });
+    }
+
+    /// Every process that wrote in between ends what it wrote.
+    pub(crate) fn intruders_end(&mut self, at: Wall) {
+        let foreign = |run: &RunId| u128::from_be_bytes(run.0) & FOREIGN != 0;
+        let open: Vec<RunId> = self
+            .open_sessions()
+            .into_iter()
+            .flat_map(|session| self.open_runs_of(session).collect::<Vec<_>>())
+            .filter(foreign)
+            .collect();
+        for run in open {
+            self.end_elsewhere(run, Attempt(1), at);
+        }
     }
 
     /// Another process ends a run that it has claimed, if it is still its writer.
@@ -73,11 +91,12 @@ impl Store {
         let Some(row) = self.run(run) else {
             return;
         };
-        let (session, accepted_at) = (row.session, row.accepted_at);
+        let (session, generation) = (row.session, row.generation);
+        let accepted_at = row.accepted_at;
         let at = at.max(accepted_at);
         let fence = Fence {
             session,
-            generation: Generation(1),
+            generation,
             run,
             attempt,
         };
@@ -91,6 +110,7 @@ impl Store {
             attempt,
             reply: Reply::Empty,
             detail: false,
+            turn: None,
         };
         self.settle(fence, terminal);
     }

@@ -5,12 +5,15 @@
 //! nothing and knows no time. Whatever a transaction wrote is noted as a [`Wrote`], so that
 //! checkers judge what happened and not what was meant.
 
+mod write;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use tidegate_core::{
-    Accept, AcceptReport, Attempt, Budget, Claim, ClaimOrder, ClaimReport, Epoch, Fence,
-    Fingerprint, Generation, Input, LoadReport, LookupReport, OpenRun, Outcome, Output, Reply,
-    RunId, SessionId, SettleReport, StoreError, Terminal, Ticket, Wall,
+    Accept, AcceptReport, Attempt, Budget, ClaimOrder, ClaimReport, ConfigureReport, Epoch, Fence,
+    Fingerprint, Generation, Input, LaneName, LoadReport, LookupReport, OpenRun, Output, Priority,
+    QueueOverride, ResetReport, RunId, SessionId, SettleReport, StoreError, Terminal, Ticket, Turn,
+    Wall,
 };
 
 /// What a transcript row is.
@@ -22,6 +25,8 @@ pub(crate) enum RowKind {
     Reply,
     /// What an earlier attempt left.
     Interrupted,
+    /// The text of a message that gave way in a full queue.
+    Dropped,
 }
 
 /// What a transaction wrote.
@@ -31,6 +36,13 @@ pub(crate) enum Wrote {
     Inbox { session: SessionId, run: RunId },
     /// A claim: this attempt writes from now on.
     Claim { fence: Fence },
+    /// A message was bound to the turn of another run, by that run's claim.
+    Along { run: RunId, turn: RunId },
+    /// A session began its next generation, which is named.
+    Generation {
+        session: SessionId,
+        generation: Generation,
+    },
     /// Another process took the session's lease, or wrote under ours.
     Foreign { session: SessionId },
     /// A transcript row of `run`, under `fence`; its number in the transcript, from 1.
@@ -50,6 +62,12 @@ pub(crate) enum Wrote {
 #[derive(Clone, Debug)]
 pub(crate) struct StoredRun {
     pub(crate) session: SessionId,
+    pub(crate) generation: Generation,
+    pub(crate) turn: Turn,
+    lane: LaneName,
+    priority: Priority,
+    /// The run in whose turn a claim took it along.
+    pub(crate) along: Option<RunId>,
     pub(crate) body: Fingerprint,
     pub(crate) budget: Option<Budget>,
     pub(crate) accepted_at: Wall,
@@ -72,12 +90,29 @@ impl StoredRun {
     }
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct StoredSession {
+    generation: Generation,
+    queue: QueueOverride,
     writer: Option<(RunId, Attempt)>,
     inbox: Vec<RunId>,
-    /// Rows of the transcript.
+    /// Messages that were dropped since the last claim.
+    dropped: Vec<RunId>,
+    /// Rows of the generation's transcript.
     rows: u64,
+}
+
+impl Default for StoredSession {
+    fn default() -> Self {
+        Self {
+            generation: Generation(1),
+            queue: QueueOverride::default(),
+            writer: None,
+            inbox: Vec::new(),
+            dropped: Vec::new(),
+            rows: 0,
+        }
+    }
 }
 
 /// Who holds a session, and under which lease it is ours.
@@ -121,6 +156,12 @@ impl Store {
             .values()
             .filter(|run| run.terminal.is_none())
             .count() as u64
+    }
+
+    /// The generation of a session's transcript.
+    pub(crate) fn generation(&self, session: SessionId) -> Generation {
+        let known = self.sessions.get(&session);
+        known.map_or(Generation(1), |session| session.generation)
     }
 
     /// The writer of a session.
@@ -182,14 +223,15 @@ impl Store {
                 attempt: row.attempt.next(),
                 left_ms: row.left_ms(),
                 at,
+                along: Vec::new(),
             };
             let fence = Fence {
                 session: row.session,
-                generation: Generation(1),
+                generation: row.generation,
                 run,
                 attempt: claim.attempt,
             };
-            self.claim(fence, claim);
+            self.claim(fence, &claim);
         }
     }
 
@@ -260,7 +302,7 @@ impl Store {
                     Some(error) => ClaimReport::Refused(error),
                     None if !self.is_ours(fence.session, *epoch) => ClaimReport::NotOwner,
                     None => self
-                        .claim(*fence, *claim)
+                        .claim(*fence, claim)
                         .map_or(ClaimReport::Fenced, ClaimReport::Committed),
                 };
                 Some(Input::Claimed {
@@ -295,6 +337,44 @@ impl Store {
                     report,
                 })
             }
+            Output::Reset {
+                ticket,
+                session,
+                generation,
+                epoch,
+                at,
+            } => {
+                let report = match refusal {
+                    Some(error) => ResetReport::Refused(error),
+                    None if !self.is_ours(*session, *epoch) => ResetReport::NotOwner,
+                    None => self.reset(*session, *generation, *at),
+                };
+                Some(Input::WasReset {
+                    ticket: *ticket,
+                    report,
+                })
+            }
+            Output::Configure {
+                ticket,
+                session,
+                epoch,
+                queue,
+                ..
+            } => {
+                let report = match refusal {
+                    Some(error) => ConfigureReport::Refused(error),
+                    None if !self.is_ours(*session, *epoch) => ConfigureReport::NotOwner,
+                    None => {
+                        self.unsynced.clear();
+                        self.sessions.entry(*session).or_default().queue = *queue;
+                        ConfigureReport::Committed
+                    }
+                };
+                Some(Input::Configured {
+                    ticket: *ticket,
+                    report,
+                })
+            }
             Output::Lookup { ticket, run } => Some(self.lookup(*ticket, *run, refusal)),
             _ => None,
         }
@@ -315,184 +395,19 @@ impl Store {
                 left_ms: row.left_ms(),
                 accepted_at: row.accepted_at,
                 attempt: row.attempt,
+                turn: row.turn,
+                lane: row.lane,
+                priority: row.priority,
+                along: row.along,
             })
             .collect();
+        let session = self.sessions.get(&id);
         LoadReport::Loaded {
             epoch: lease.epoch,
-            generation: Generation(1),
+            generation: self.generation(id),
+            queue: session.map_or(QueueOverride::default(), |session| session.queue),
             open,
         }
-    }
-
-    fn accept(&mut self, accept: &Accept) -> AcceptReport {
-        if let Some(known) = self.runs.get(&accept.run) {
-            return if known.body == accept.body && known.session == accept.session {
-                AcceptReport::Duplicate {
-                    terminal: known.terminal,
-                }
-            } else {
-                AcceptReport::Conflict
-            };
-        }
-        self.insert(accept)
-    }
-
-    fn insert(&mut self, accept: &Accept) -> AcceptReport {
-        self.unsynced.clear();
-        self.runs.insert(
-            accept.run,
-            StoredRun {
-                session: accept.session,
-                body: accept.body,
-                budget: accept.budget,
-                accepted_at: accept.at,
-                attempt: Attempt(0),
-                left_ms: None,
-                claimed_at: Wall(0),
-                seen_at: Wall(0),
-                bound: false,
-                saved: 0,
-                terminal: None,
-            },
-        );
-        self.sessions
-            .entry(accept.session)
-            .or_default()
-            .inbox
-            .push(accept.run);
-        self.wrote.push(Wrote::Inbox {
-            session: accept.session,
-            run: accept.run,
-        });
-        let claim = accept.claim.and_then(|claim| {
-            let fence = Fence {
-                session: accept.session,
-                generation: accept.generation,
-                run: accept.run,
-                attempt: claim.attempt,
-            };
-            self.claim(fence, claim)
-        });
-        AcceptReport::Committed { claim }
-    }
-
-    /// `None` if the fence does not hold.
-    fn claim(&mut self, fence: Fence, claim: ClaimOrder) -> Option<Claim> {
-        let row = self.runs.get(&fence.run)?;
-        let holds = fence.generation == Generation(1)
-            && row.session == fence.session
-            && row.terminal.is_none()
-            && row.attempt < fence.attempt;
-        if !holds {
-            return None;
-        }
-        self.unsynced.clear();
-        let superseded = self
-            .writer(fence.session)
-            .filter(|&(writer, _)| writer != fence.run)
-            .and_then(|(writer, _)| self.supersede(writer, fence, claim.at));
-        self.wrote.push(Wrote::Claim { fence });
-        let (mut bind, mut interrupt) = (false, false);
-        if let Some(row) = self.runs.get_mut(&fence.run) {
-            bind = !std::mem::replace(&mut row.bound, true);
-            interrupt = std::mem::take(&mut row.saved) > 0;
-            row.attempt = fence.attempt;
-            row.left_ms = claim.left_ms;
-            row.claimed_at = claim.at;
-            row.seen_at = claim.at;
-        }
-        if let Some(session) = self.sessions.get_mut(&fence.session) {
-            session.writer = Some((fence.run, fence.attempt));
-        }
-        if bind {
-            self.write_row(fence.run, RowKind::Message, fence);
-        }
-        if interrupt {
-            self.write_row(fence.run, RowKind::Interrupted, fence);
-        }
-        Some(Claim { superseded })
-    }
-
-    fn write_row(&mut self, run: RunId, kind: RowKind, fence: Fence) {
-        let session = self.sessions.entry(fence.session).or_default();
-        session.rows += 1;
-        self.wrote.push(Wrote::Row {
-            run,
-            kind,
-            fence,
-            number: session.rows,
-        });
-    }
-
-    /// Records a previous writer that has not ended as superseded.
-    fn supersede(&mut self, writer: RunId, by: Fence, at: Wall) -> Option<Terminal> {
-        let row = self.runs.get_mut(&writer)?;
-        if row.terminal.is_some() {
-            return None;
-        }
-        let terminal = Terminal {
-            run: writer,
-            session: row.session,
-            outcome: Outcome::Superseded,
-            accepted_at: row.accepted_at,
-            started_at: Some(row.claimed_at.max(row.accepted_at)),
-            ended_at: at.max(row.claimed_at).max(row.accepted_at),
-            attempt: row.attempt,
-            reply: match row.saved {
-                0 => Reply::Empty,
-                bytes => Reply::Text { bytes },
-            },
-            detail: false,
-        };
-        row.terminal = Some(terminal);
-        self.wrote.push(Wrote::Receipt { terminal, by });
-        Some(terminal)
-    }
-
-    fn save(&mut self, fence: Fence, to: u64, at: Wall) {
-        if self.writer(fence.session) != Some((fence.run, fence.attempt)) {
-            return;
-        }
-        let Some(row) = self.runs.get_mut(&fence.run) else {
-            return;
-        };
-        if row.terminal.is_none() {
-            self.unsynced.push((fence.run, row.saved, row.seen_at));
-            row.saved = to;
-            row.seen_at = row.seen_at.max(at);
-            self.wrote.push(Wrote::Saved { fence });
-        }
-    }
-
-    /// The store trusts the fence: it compares the fence's run and attempt with the claim.
-    pub(super) fn settle(&mut self, fence: Fence, terminal: Terminal) -> SettleReport {
-        let writes = self.writer(fence.session) == Some((fence.run, fence.attempt));
-        let Some(fenced) = self.runs.get(&fence.run) else {
-            return SettleReport::Fenced;
-        };
-        let holds = fenced.terminal.is_none()
-            && fence.generation == Generation(1)
-            && if fence.attempt == Attempt(0) {
-                fenced.attempt == Attempt(0)
-            } else {
-                writes
-            };
-        if !holds {
-            return SettleReport::Fenced;
-        }
-        self.unsynced.clear();
-        if terminal.reply != Reply::Empty {
-            self.write_row(terminal.run, RowKind::Reply, fence);
-        }
-        self.wrote.push(Wrote::Receipt {
-            terminal,
-            by: fence,
-        });
-        if let Some(row) = self.runs.get_mut(&terminal.run) {
-            row.terminal = Some(terminal);
-            row.saved = 0;
-        }
-        SettleReport::Committed
     }
 
     fn lookup(&self, ticket: Ticket, run: RunId, refusal: Option<StoreError>) -> Input {

@@ -4,8 +4,9 @@
 //! the clients' acts off altogether, and gives the rest wildly different weights, so that
 //! seeds differ in character and not only in detail.
 
-use tidegate_core::{Budget, Config, ProviderClass, ProviderConfig};
+use tidegate_core::{Budget, Config, LaneCaps, ProviderClass, ProviderConfig, QueueSettings};
 
+use super::clients::{DROPS, LANES, MODES};
 use crate::choices::Choices;
 
 /// Clients' acts, in the order of [`Swarm::acts`].
@@ -21,10 +22,13 @@ pub(crate) enum Act {
     AbortSession,
     AbortWrong,
     Leave,
+    AbortQueued,
+    Reset,
+    Configure,
 }
 
 /// All acts, by index.
-pub(crate) const ACTS: [Act; 10] = [
+pub(crate) const ACTS: [Act; 13] = [
     Act::Submit,
     Act::Burst,
     Act::Repeat,
@@ -35,6 +39,9 @@ pub(crate) const ACTS: [Act; 10] = [
     Act::AbortSession,
     Act::AbortWrong,
     Act::Leave,
+    Act::AbortQueued,
+    Act::Reset,
+    Act::Configure,
 ];
 
 /// How a provider may answer, in the order of [`Swarm::scripts`].
@@ -147,6 +154,16 @@ pub(crate) struct Swarm {
     pub(crate) victims: u64,
     /// One in so many messages names its own limit; 0 for none.
     pub(crate) own_budget: u64,
+    /// So many of four messages are of a conversation.
+    pub(crate) chats: u64,
+    /// Weights of a conversation's messages: none named, then the modes in their order.
+    pub(crate) modes: [u64; MODES.len() + 1],
+    /// Routes that messages come by.
+    pub(crate) routes: u64,
+    /// Whether rooms and heartbeats speak.
+    pub(crate) speakers: bool,
+    /// Weights of the global lanes.
+    pub(crate) lanes: [u64; LANES.len()],
 }
 
 /// Reports of one session keep their order, a millisecond apart.
@@ -174,6 +191,13 @@ fn weights<const N: usize>(choices: &mut dyn Choices, plain: u64, label: &'stati
         }
     }
     weights
+}
+
+/// All messages are for the main lane.
+fn plain_lanes() -> [u64; LANES.len()] {
+    let mut lanes = [0; LANES.len()];
+    lanes[0] = 1;
+    lanes
 }
 
 impl Swarm {
@@ -207,7 +231,15 @@ impl Swarm {
             intruders: one_of(choices, &[0, 0, 0, 2], "intruders"),
             odd_driver: choices.chance(1, 4, "odd driver"),
             victims: one_of(choices, &[0, 1, 1, 2], "victims"),
-            own_budget: one_of(choices, &[0, 5], "own budget"),
+            own_budget: one_of(choices, &[0, 5, 2], "own budget"),
+            chats: one_of(choices, &[0, 4, 3, 2], "chats"),
+            modes: weights(choices, 4, "modes"),
+            routes: one_of(choices, &[1, 1, 2], "routes"),
+            speakers: choices.chance(1, 2, "speakers"),
+            lanes: match choices.chance(1, 2, "lanes") {
+                true => weights(choices, 16, "lanes"),
+                false => plain_lanes(),
+            },
             config,
         };
         choices.end();
@@ -265,7 +297,23 @@ impl Swarm {
             ("odd driver", u64::from(self.odd_driver)),
             ("victims", self.victims),
             ("own budget, one in", self.own_budget),
+            ("queue mode", config.queue.mode as u64),
+            ("queue debounce ms", config.queue.debounce_ms),
+            ("queue cap", u64::from(config.queue.cap)),
+            ("queue drop", config.queue.drop as u64),
+            ("interrupt settle ms", config.interrupt_settle_ms),
+            ("lane warn ms", config.lane_warn_ms),
+            ("subagent lane cap", u64::from(config.lanes.subagent)),
+            ("cron lane cap", u64::from(config.lanes.cron)),
+            ("hook lane cap", u64::from(config.lanes.hook_dispatch)),
+            ("nested lane cap", u64::from(config.lanes.nested)),
+            ("background lane cap", u64::from(config.lanes.background)),
+            ("chats of four", self.chats),
+            ("routes", self.routes),
+            ("rooms and heartbeats", u64::from(self.speakers)),
         ];
+        header.extend(MODE_NAMES.into_iter().zip(self.modes));
+        header.extend(LANE_NAMES.into_iter().zip(self.lanes));
         header.extend(ACT_NAMES.into_iter().zip(self.acts));
         header.extend(SCRIPT_NAMES.into_iter().zip(self.scripts));
         header.extend(CANCEL_NAMES.into_iter().zip(self.cancels));
@@ -284,6 +332,9 @@ const ACT_NAMES: [&str; ACTS.len()] = [
     "act abort session",
     "act abort of a wrong session",
     "act leave",
+    "act abort of what waits",
+    "act reset",
+    "act queue settings",
 ];
 
 const SCRIPT_NAMES: [&str; SCRIPTS.len()] = [
@@ -302,6 +353,24 @@ const SCRIPT_NAMES: [&str; SCRIPTS.len()] = [
     "provider refuses",
     "provider floods",
     "provider finishes and keeps the call open",
+];
+
+const MODE_NAMES: [&str; MODES.len() + 1] = [
+    "chat names no mode",
+    "chat steers",
+    "chat follows up",
+    "chat collects",
+    "chat interrupts",
+];
+
+const LANE_NAMES: [&str; LANES.len()] = [
+    "lane main",
+    "lane subagent",
+    "lane cron",
+    "lane cron-nested",
+    "lane hook-dispatch",
+    "lane nested",
+    "lane background",
 ];
 
 const CANCEL_NAMES: [&str; CANCELS.len()] = [
@@ -354,7 +423,26 @@ fn config(choices: &mut dyn Choices) -> Config {
         finish_tail_ms: one_of(choices, &[60_000, 5_000], "finish tail"),
         callers_cap: small(one_of(choices, &[64, 2], "callers cap")),
         reply_cap_bytes: one_of(choices, &[8 * 1024 * 1024, 2_000], "reply cap"),
+        queue: QueueSettings {
+            mode: MODES[index(choices.pick(4, "queue mode"))],
+            debounce_ms: one_of(choices, &[500, 0, 3_000, 20_000], "debounce"),
+            cap: small(one_of(choices, &[20, 1, 2, 4], "queue of chats")),
+            drop: DROPS[index(choices.pick(3, "drop"))],
+        },
+        lanes: LaneCaps {
+            subagent: small(one_of(choices, &[8, 1], "subagent cap")),
+            cron: small(one_of(choices, &[8, 1, 2, 3], "cron cap")),
+            hook_dispatch: small(one_of(choices, &[2, 0, 1], "hook cap")),
+            nested: small(one_of(choices, &[1, 2], "nested cap")),
+            background: small(one_of(choices, &[3, 1, 0], "background cap")),
+        },
+        interrupt_settle_ms: one_of(choices, &[15_000, 1_000, 60_000], "interrupt settle"),
+        lane_warn_ms: one_of(choices, &[2_000, 0, 200], "lane warn"),
     }
+}
+
+fn index(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(0)
 }
 
 fn small(n: u64) -> u32 {

@@ -6,6 +6,7 @@
 
 mod committed;
 mod delta;
+mod live;
 mod load;
 mod machine;
 mod measured;
@@ -60,12 +61,23 @@ struct Args {
     /// Run so many seeds and print the number of inputs: what callgrind looks at
     #[arg(long, hide = true, value_name = "SEEDS")]
     replay: Option<u64>,
+    /// Hold so many runs, hand in so much text, print the resident bytes
+    #[arg(long, hide = true, value_name = "RUNS:BOUNDARIES")]
+    live: Option<String>,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
     if let Some(seeds) = args.replay {
         say(io::stdout(), &world::replay(seeds).to_string());
+        return ExitCode::SUCCESS;
+    }
+    if let Some(asked) = &args.live {
+        let Some(resident) = live::hold(asked) else {
+            say(io::stderr(), "tidegate-bench: --live wants RUNS:BOUNDARIES");
+            return ExitCode::from(2);
+        };
+        say(io::stdout(), &resident.to_string());
         return ExitCode::SUCCESS;
     }
     match bench(&args) {
@@ -119,7 +131,7 @@ fn groups(only: &[Group]) -> Vec<Group> {
 }
 
 const fn needs_program(group: Group) -> bool {
-    !matches!(group, Group::Instructions | Group::World)
+    !matches!(group, Group::Instructions | Group::Live | Group::World)
 }
 
 /// The program to measure. The test helpers find it by a variable, and a process may not
@@ -192,6 +204,7 @@ fn measure(
 ) -> Vec<Measured> {
     let measured = match group {
         Group::Instructions => Ok(world::instructions()),
+        Group::Live => Ok(live::live()),
         Group::World => Ok(world::speed()),
         Group::Size => program.map_or_else(|| Err("no program".to_owned().into()), start::size),
         Group::Start => runtime.block_on(bounded(start::start())),

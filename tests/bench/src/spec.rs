@@ -10,6 +10,8 @@ use clap::ValueEnum;
 pub enum Group {
     /// The core and the world: instructions an input.
     Instructions,
+    /// Live runs in the core: instructions of a text boundary, memory.
+    Live,
     /// The world: inputs and standard runs a second.
     World,
     /// The program's size.
@@ -92,12 +94,15 @@ const fn spec(
 #[rustfmt::skip]
 pub const FIGURES: &[Spec] = {
     use Bound::{AtLeast, AtMost, None, Regression};
-    use Group::{Delta, Instructions, Load, Size, Start, Syncs, Turn, World};
+    use Group::{Delta, Instructions, Live, Load, Size, Start, Syncs, Turn, World};
     use Kind::{Elapsed, Exact, Processor};
     const SLOWER: Bound = Regression(SLOWER_PERCENT);
     &[
         spec("core-instructions", Instructions, "an input", Exact, SLOWER, "inside the core alone"),
         spec("world-instructions", Instructions, "an input", Exact, SLOWER, "core, world, checkers"),
+        spec("text-instructions", Live, "a boundary", Exact, AtMost(5_000.0), "streamed text at 1,000 live runs"),
+        spec("text-growth", Live, "times", Exact, AtMost(1.5), "10,000 live runs against 100"),
+        spec("live-run-bytes", Live, "bytes", Exact, AtMost(2_048.0), "the core's memory of a live run"),
         spec("world-inputs-1", World, "a second", Processor, AtLeast(150_000.0), "inputs, one core"),
         spec("world-inputs-2", World, "a second", Elapsed, AtLeast(300_000.0), "inputs, two cores"),
         spec("world-runs-1", World, "a second", Processor, None, "standard runs, one core"),

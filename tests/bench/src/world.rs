@@ -113,13 +113,13 @@ pub fn replay(seeds: u64) -> u64 {
 /// Instructions an input, of the core alone and of the whole world.
 #[must_use]
 pub fn instructions() -> Vec<Measured> {
-    let counted = |name, toggle| match an_input(toggle) {
+    let figure = |name, toggle| match an_input(toggle) {
         Ok((value, inputs)) => Measured::value(name, value, format!("callgrind, {inputs} inputs")),
         Err(why) => Measured::left_out(name, why),
     };
     vec![
-        counted("core-instructions", Some(FRONT_DOOR)),
-        counted("world-instructions", None),
+        figure("core-instructions", Some(FRONT_DOOR)),
+        figure("world-instructions", None),
     ]
 }
 
@@ -140,18 +140,34 @@ fn an_input(toggle: Option<&str>) -> Result<(f64, u64), Why> {
 
 /// Instructions and inputs of a block of seeds.
 fn count(seeds: u64, toggle: Option<&str>) -> Result<(u64, u64), Why> {
+    let (instructions, said) = callgrind(&["--replay", &seeds.to_string()], toggle)?;
+    match said.trim().parse() {
+        Ok(inputs) => Ok((instructions, inputs)),
+        Err(_) => Err(format!("the replay said {said:?} instead of a number").into()),
+    }
+}
+
+/// Instructions inside the core's front door, of this program in one of its hidden modes.
+pub fn counted(args: &[&str]) -> Result<u64, Why> {
+    callgrind(args, Some(FRONT_DOOR)).map(|(instructions, _)| instructions)
+}
+
+/// Instructions of this program with these arguments, and what it printed.
+fn callgrind(args: &[&str], toggle: Option<&str>) -> Result<(u64, String), Why> {
     let own = std::env::current_exe().map_err(|error| format!("this program is gone: {error}"))?;
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
     command.args(toggle.map(|toggle| format!("--toggle-collect={toggle}")));
-    command.arg(own).args(["--replay", &seeds.to_string()]);
+    command.arg(own).args(args);
     let output = command
         .output()
         .map_err(|error| Why::tool("valgrind", &error))?;
     let said = String::from_utf8_lossy(&output.stderr);
-    let inputs = String::from_utf8_lossy(&output.stdout).trim().parse();
-    match (output.status.success(), collected(&said), inputs) {
-        (true, Some(instructions), Ok(inputs)) => Ok((instructions, inputs)),
+    match (output.status.success(), collected(&said)) {
+        (true, Some(instructions)) => {
+            let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+            Ok((instructions, printed))
+        }
         _ => Err(format!(
             "callgrind failed: {}",
             said.lines().last().unwrap_or("no word")

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use tidegate_core::{Config, ModelEnd};
+use tidegate_core::{Config, LaneName, ModelEnd, Priority, QueueMode};
 use tidegate_driver::{
-    Client, Driver, DriverError, ModelCall, ModelEvent, ModelSink, Models, Published, Replies,
-    Reply, Store, Submission, SystemClock,
+    Client, Clock, Driver, DriverError, Finished, ModelCall, ModelEvent, ModelSink, Models, Placed,
+    Published, Replies, Reply, RunEvent, Store, Submission, SubmissionTurn, SystemClock,
 };
 use tidegate_store::{SqliteStore, StateDir};
 use tokio::sync::{mpsc, oneshot};
@@ -71,16 +71,30 @@ pub struct Stage {
 impl Stage {
     /// Starts a driver on the state directory, as a process start does.
     pub fn start(dir: &StateDir) -> Self {
+        Self::configured(dir, Config::default())
+    }
+
+    /// The same, with another configuration.
+    pub fn configured(dir: &StateDir, config: Config) -> Self {
+        Self::timed(dir, config, Arc::new(SystemClock::start()))
+    }
+
+    /// The same, with another clock.
+    pub fn timed(dir: &StateDir, config: Config, clock: Arc<dyn Clock>) -> Self {
         let store = SqliteStore::open(dir).expect("the store opens");
         let key = store.fingerprint_key();
-        Self::with(store, key)
+        Self::build(store, key, config, clock)
     }
 
     /// Starts a driver on a store.
     pub fn with(store: impl Store, key: [u8; 32]) -> Self {
-        let (tx, calls) = mpsc::unbounded_channel();
         let clock = Arc::new(SystemClock::start());
-        let (driver, client) = Driver::new(Config::default(), store, Arc::new(Led(tx)), clock, key);
+        Self::build(store, key, Config::default(), clock)
+    }
+
+    fn build(store: impl Store, key: [u8; 32], config: Config, clock: Arc<dyn Clock>) -> Self {
+        let (tx, calls) = mpsc::unbounded_channel();
+        let (driver, client) = Driver::new(config, store, Arc::new(Led(tx)), clock, key);
         let events = client.subscribe(1_000);
         let driver = tokio::task::spawn(driver.run());
         Self {
@@ -110,12 +124,26 @@ impl Stage {
     }
 
     pub fn say(&self, session: &str, run: &str, message: &str) -> Replies {
+        self.client.submit(submission(session, run, message))
+    }
+
+    /// Sends a chat message whose text is `<run> says`.
+    pub fn chat(&self, session: &str, run: &str, queue: Option<QueueMode>) -> Replies {
+        let route = "here".to_owned();
         self.client.submit(Submission {
-            session_key: session.to_owned(),
-            run_key: run.to_owned(),
-            message: message.to_owned(),
-            budget: None,
+            turn: SubmissionTurn::Chat { queue, route },
+            ..submission(session, run, &format!("{run} says"))
         })
+    }
+
+    /// Waits for the next event of a run that the test looks for.
+    pub async fn event(&mut self, run: &str, wanted: fn(&RunEvent) -> bool) -> RunEvent {
+        loop {
+            let event = self.events.recv().await.expect("an event");
+            if &*event.run_key == run && wanted(&event.event) {
+                return event.event.clone();
+            }
+        }
     }
 
     pub async fn next_call(&mut self) -> Call {
@@ -131,6 +159,43 @@ impl Stage {
     pub async fn stop(self) -> Result<(), DriverError> {
         self.client.stop().await;
         self.driver.await.expect("the driver ends")
+    }
+}
+
+pub fn submission(session: &str, run: &str, message: &str) -> Submission {
+    Submission {
+        session_key: session.to_owned(),
+        run_key: run.to_owned(),
+        message: message.to_owned(),
+        budget: None,
+        turn: SubmissionTurn::Agent,
+        lane: LaneName::Main,
+        priority: Priority::Foreground,
+    }
+}
+
+/// The user's texts that a call was given since the last reply.
+pub fn asked(call: &Call) -> Vec<&str> {
+    let rows = call.call.transcript.iter().rev();
+    let user = rows.take_while(|row| row.role == tidegate_driver::Role::User);
+    let mut texts: Vec<&str> = user.map(|row| row.text.as_str()).collect();
+    texts.reverse();
+    texts
+}
+
+/// Waits for the acceptance and tells where the message stands.
+pub async fn placed(replies: &mut Replies) -> Placed {
+    match replies.next().await.expect("a reply") {
+        Reply::Accepted { place, .. } => place,
+        other => panic!("not accepted: {other:?}"),
+    }
+}
+
+/// The final reply.
+pub async fn finished(replies: &mut Replies) -> Finished {
+    match replies.next().await.expect("a reply") {
+        Reply::Final { finished, .. } => finished,
+        other => panic!("not final: {other:?}"),
     }
 }
 

@@ -163,6 +163,8 @@ pub fn row(role: Role, mark: RowMark, text: &str) -> TranscriptRow {
         mark,
         run,
         run_key: "run".into(),
+        turn: run,
+        queue: None,
         at: Wall(0),
         text: text.into(),
     }

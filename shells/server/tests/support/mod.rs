@@ -1,6 +1,6 @@
 //! A gateway without a program around it: the real server, the real driver and the real
 //! store, with models that follow a script, and a client that speaks frames.
-#![allow(dead_code)] // each test file uses its part
+#![allow(dead_code, reason = "each test file uses its part of the support")]
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)] // the tests own their runtime
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,33 +11,50 @@ use futures_util::future::BoxFuture;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tidegate_core::{Config, Marker, ModelEnd};
-use tidegate_driver::{Client, Driver, ModelCall, ModelEvent, ModelSink, Models, SystemClock};
+use tidegate_driver::{
+    Client, Driver, ModelCall, ModelEvent, ModelSink, Models, Role, SystemClock,
+};
 use tidegate_server::{Server, ServerConfig, TcpPort, Token};
 use tidegate_store::{SqliteStore, StateDir};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::TcpStream;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
+/// How long the answer to `bulk` is.
+pub const BULK_BYTES: usize = 60_000;
+
 pub const TOKEN: &str = "the-token-of-the-tests";
 
-/// What the models do depends on the message alone.
+/// What the models do depends on the message alone; a message that begins with `step` is
+/// answered by the pieces that the test gives.
 #[derive(Debug)]
-struct Script;
+struct Script {
+    pieces: Arc<Mutex<mpsc::UnboundedReceiver<Option<&'static str>>>>,
+}
 
 impl Models for Script {
     fn call(&self, call: ModelCall, sink: ModelSink) -> BoxFuture<'static, ModelEnd> {
         let message = call
             .transcript
-            .last()
+            .iter()
+            .rfind(|row| row.role == Role::User)
             .map(|row| row.text.clone())
             .unwrap_or_default();
+        let pieces = Arc::clone(&self.pieces);
         Box::pin(async move {
             match message.as_str() {
+                "bulk" => sink.send(ModelEvent::Text("b".repeat(BULK_BYTES))).await,
+                step if step.starts_with("step") => {
+                    let mut pieces = pieces.lock().await;
+                    while let Some(Some(piece)) = pieces.recv().await {
+                        sink.send(ModelEvent::Text(piece.to_owned())).await;
+                    }
+                }
                 "refuse" => return sink.fail(Some(401), Marker::None, "no such key").await,
                 "hang" => {
                     sink.send(ModelEvent::Text("so far".to_owned())).await;
@@ -59,18 +76,52 @@ pub struct Gateway {
     pub client: Client,
     stop: Option<oneshot::Sender<()>>,
     served: JoinHandle<()>,
+    driven: JoinHandle<Result<(), tidegate_driver::DriverError>>,
     connect: Option<mpsc::Sender<DuplexStream>>,
-    _state: tempfile::TempDir,
+    state: tempfile::TempDir,
+    pieces: mpsc::UnboundedSender<Option<&'static str>>,
+    boots: u32,
 }
 
 impl Gateway {
     /// On a real port.
     pub async fn start() -> Self {
+        Self::configured(Config::default()).await
+    }
+
+    /// On a real port, with a core that is configured otherwise.
+    pub async fn configured(config: Config) -> Self {
+        Self::over(tempfile::tempdir().unwrap(), config, 1).await
+    }
+
+    async fn over(state: tempfile::TempDir, config: Config, boots: u32) -> Self {
         let port = TcpPort::bind((Ipv4Addr::LOCALHOST, 0).into())
             .await
             .unwrap();
         let address = port.local_addr().unwrap();
-        Self::serve(port, address, None, Config::default())
+        Self::serve(port, address, None, (config, state, boots))
+    }
+
+    /// Stops it in the middle of its work, and starts another one over the same state.
+    pub async fn restart(mut self, config: Config) -> Self {
+        self.ask_to_stop();
+        self.served.await.unwrap();
+        self.client.stop().await;
+        self.driven.await.unwrap().unwrap();
+        Self::over(self.state, config, self.boots + 1).await
+    }
+
+    /// Begins a drain; it is over when the handle is.
+    pub async fn drain(&self) -> JoinHandle<()> {
+        let client = self.client.clone();
+        let drain = tokio::spawn(async move { client.drain(None).await });
+        while !self.client.status().await.unwrap().draining {}
+        drain
+    }
+
+    /// Gives the model that answers a `step` a piece to say; `None` ends its answer.
+    pub fn say(&self, piece: impl Into<Option<&'static str>>) {
+        self.pieces.send(piece.into()).unwrap();
     }
 
     /// On pipes in memory, for tests that move the clock.
@@ -81,7 +132,7 @@ impl Gateway {
             Pipes { incoming, address },
             address,
             Some(connect),
-            Config::default(),
+            (Config::default(), tempfile::tempdir().unwrap(), 1),
         )
     }
 
@@ -89,22 +140,24 @@ impl Gateway {
         listener: L,
         address: SocketAddr,
         connect: Option<mpsc::Sender<DuplexStream>>,
-        config: Config,
+        (config, state, boots): (Config, tempfile::TempDir, u32),
     ) -> Self
     where
         L: Listener<Addr = SocketAddr>,
     {
-        let state = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(&StateDir::acquire(state.path()).unwrap()).unwrap();
         let clock = Arc::new(SystemClock::start());
         let key = store.fingerprint_key();
-        let models = Arc::new(Script);
+        let (pieces, rx) = mpsc::unbounded_channel();
+        let models = Arc::new(Script {
+            pieces: Arc::new(Mutex::new(rx)),
+        });
         let (driver, client) = Driver::new(config, store, models, clock.clone(), key);
-        tokio::spawn(driver.run());
+        let driven = tokio::spawn(driver.run());
         let config = ServerConfig {
             token: Token::new(TOKEN),
             version: "0.0.0-test".to_owned(),
-            boot_id: "boot".to_owned(),
+            boot_id: format!("boot-{boots}"),
         };
         let server = Server::new(config, client.clone(), clock);
         let (stop, stopped) = oneshot::channel();
@@ -116,8 +169,11 @@ impl Gateway {
             client,
             stop: Some(stop),
             served,
+            driven,
             connect,
-            _state: state,
+            state,
+            pieces,
+            boots,
         }
     }
 
@@ -194,8 +250,25 @@ pub fn connect_params() -> Value {
     })
 }
 
+/// Whether a frame is the `chat` terminal of a run.
+pub fn is_terminal(frame: &Value, run: &str) -> bool {
+    frame["event"] == "chat"
+        && frame["payload"]["runId"] == run
+        && ["final", "aborted", "error"].contains(&frame["payload"]["state"].as_str().unwrap())
+}
+
+/// Whether a frame is an event of a `chat` in this state.
+pub fn is_chat(frame: &Value, run: &str, state: &str) -> bool {
+    frame["event"] == "chat"
+        && frame["payload"]["runId"] == run
+        && frame["payload"]["state"] == state
+}
+
 /// A client's end of a WebSocket.
 pub struct Ws<S>(pub WebSocketStream<S>);
+
+/// The same over a real socket.
+pub type Socket = Ws<TcpStream>;
 
 /// The end of a WebSocket as a client sees it.
 #[derive(Debug, PartialEq, Eq)]
@@ -251,6 +324,37 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Ws<S> {
     pub async fn call(&mut self, method: &str, params: Value) -> Value {
         self.request("call", method, params).await;
         self.response("call").await
+    }
+
+    /// Reads on until an event comes that is as wanted; all that was seen, it is the last.
+    pub async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
+        let mut seen = Vec::new();
+        loop {
+            seen.push(self.next().await.unwrap());
+            if seen.last().is_some_and(&wanted) {
+                return seen;
+            }
+        }
+    }
+
+    /// Reads on until each of these runs has its `chat` terminal; all that was seen.
+    pub async fn until_ended(&mut self, runs: &[&str]) -> Vec<Value> {
+        let mut seen = Vec::new();
+        loop {
+            let ended = |run: &&str| seen.iter().any(|frame| is_terminal(frame, run));
+            if runs.iter().all(ended) {
+                return seen;
+            }
+            seen.push(self.next().await.unwrap());
+        }
+    }
+
+    /// Sends a message of a conversation; the response's payload.
+    pub async fn chat(&mut self, key: &str, run: &str, message: &str) -> Value {
+        let params = json!({"sessionKey": key, "message": message, "idempotencyKey": run});
+        let answer = self.call("chat.send", params).await;
+        assert_eq!(answer["ok"], true, "{answer}");
+        answer["payload"].clone()
     }
 
     /// The handshake; its payload.

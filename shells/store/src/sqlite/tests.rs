@@ -1,5 +1,6 @@
 use tidegate_core::{
-    Accept, Attempt, ClaimOrder, Fence, Fingerprint, Generation, RequestId, RunId, SessionId, Wall,
+    Accept, Attempt, ClaimOrder, Fence, Fingerprint, Generation, LaneName, Priority, RequestId,
+    RunId, SessionId, Turn, Wall,
 };
 use tidegate_driver::RunNames;
 
@@ -22,11 +23,15 @@ fn accept(store: &SqliteStore, run: u8, message: &str) -> StoreOp {
             body: Fingerprint([run; 16]),
             request: RequestId([1; 16]),
             budget: None,
+            turn: Turn::Agent,
+            lane: LaneName::Main,
+            priority: Priority::Foreground,
             at: Wall(100),
             claim: Some(ClaimOrder {
                 attempt: Attempt(1),
                 left_ms: None,
                 at: Wall(100),
+                along: Vec::new(),
             }),
         },
         names: RunNames {
@@ -67,6 +72,9 @@ fn is_refused(done: &StoreDone, kind: StoreError) -> bool {
         StoreDone::LookedUp { report, .. } => *report == LookupReport::Refused(kind),
         StoreDone::Claimed(report) => *report == ClaimReport::Refused(kind),
         StoreDone::Settled(report) => *report == SettleReport::Refused(kind),
+        StoreDone::WasReset(report) => *report == ResetReport::Refused(kind),
+        StoreDone::Configured(report) => *report == ConfigureReport::Refused(kind),
+        StoreDone::History(history) => history.as_ref().is_err_and(|e| *e == kind),
         StoreDone::Transcript(rows) => rows.as_ref().is_err_and(|e| *e == kind),
         StoreDone::OpenSessions(list) => list.as_ref().is_err_and(|e| *e == kind),
         StoreDone::Sessions(rows) => rows.as_ref().is_err_and(|e| *e == kind),
@@ -238,6 +246,17 @@ fn only_a_batch_of_saves_alone_commits_without_a_sync() {
         .map_while(Result::ok)
         .collect();
     assert_eq!(levels, [1, 2]);
+}
+
+/// Law 3: the migration turns foreign keys off for itself alone.
+#[test]
+fn an_open_store_holds_its_foreign_keys() {
+    let (_temp, store) = open();
+    let on: bool = store
+        .sql
+        .query_row("PRAGMA foreign_keys", [], |row| row.get(0))
+        .expect("a pragma");
+    assert!(on);
 }
 
 /// Spec 4.3: nobody takes the directory while its database is open.

@@ -50,6 +50,7 @@ fn a_repeated_message_of_an_ended_run_gets_its_end_with_the_texts() {
     let text = StoredText {
         reply: Some("half".into()),
         detail: Some("no more".into()),
+        turn_key: None,
     };
     kit.settle_as(fence(1, 7, 1), end, text.clone());
     for _ in 0..2 {

@@ -98,6 +98,7 @@ fn superseded_by_8() -> Terminal {
         attempt: Attempt(1),
         reply: Reply::Text { bytes: 9 },
         detail: false,
+        turn: None,
     }
 }
 

@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use tidegate_core::{
-    Accept, Budget, Epoch, Fence, Fingerprint, Generation, Outcome, RequestId, Wall,
+    Accept, Attempt, Budget, ClaimOrder, DropPolicy, Epoch, Fence, Fingerprint, Generation,
+    LaneName, Outcome, Priority, QueueMode, QueueOverride, RequestId, Turn, Wall,
 };
-use tidegate_driver::{StoreDone, StoreOp, StoredText};
+use tidegate_driver::{HistoryQuery, StoreDone, StoreOp, StoredText};
 
 use crate::kit::{self, Kit, names};
 use crate::model::Model;
@@ -18,7 +19,8 @@ struct Draft {
     session: u8,
     run: u8,
     attempt: u32,
-    generation: u64,
+    /// Generations beyond the one that its session is at.
+    ahead: u64,
     at: u64,
     kind: Kind,
 }
@@ -29,9 +31,12 @@ enum Kind {
         body: u8,
         budget: Option<Budget>,
         claims: bool,
+        turn: Turn,
     },
     Claim {
         left_ms: Option<u64>,
+        /// Numbers of runs of the same session, mostly.
+        along: Vec<u8>,
     },
     Save {
         from: u64,
@@ -41,6 +46,11 @@ enum Kind {
         outcome: Outcome,
         text: StoredText,
     },
+    /// The run gives way while it waits.
+    Drop(DropPolicy),
+    Reset,
+    Configure(QueueOverride),
+    History(HistoryQuery),
     Lookup,
     Transcript,
     Load,
@@ -48,36 +58,77 @@ enum Kind {
 }
 
 impl Draft {
-    fn op(&self, epoch: Epoch) -> StoreOp {
+    /// Which of the runs of its session it means: run n of session s is 10 s + n.
+    fn run(&self, n: u8) -> u8 {
+        self.session * 10 + n
+    }
+
+    fn op(&self, epoch: Epoch, model: &Model) -> StoreOp {
         let epoch = Epoch(epoch.0.saturating_sub(self.stale));
         let session = kit::session(self.session);
         let fence = Fence {
-            generation: Generation(self.generation),
+            generation: Generation(model.generation(session).0 + self.ahead),
             ..kit::fence(self.session, self.run, self.attempt)
         };
+        match &self.kind {
+            Kind::Accept { .. } => self.accept(fence, epoch),
+            Kind::Reset | Kind::Configure(_) => self.change(fence, epoch),
+            Kind::Claim { .. } | Kind::Save { .. } | Kind::Settle { .. } | Kind::Drop(_) => {
+                self.write(fence, epoch)
+            }
+            Kind::History(query) => StoreOp::History {
+                session,
+                query: *query,
+            },
+            Kind::Lookup => StoreOp::Lookup { run: fence.run },
+            Kind::Transcript => StoreOp::Transcript { session },
+            Kind::Load => StoreOp::Load { session },
+            Kind::Lists if self.at.is_multiple_of(2) => StoreOp::OpenSessions,
+            Kind::Lists => StoreOp::Sessions {
+                limit: self.attempt,
+            },
+        }
+    }
+
+    fn accept(&self, fence: Fence, epoch: Epoch) -> StoreOp {
+        let Kind::Accept {
+            body,
+            budget,
+            claims,
+            turn,
+        } = &self.kind
+        else {
+            unreachable!("an accept")
+        };
+        StoreOp::Accept {
+            accept: Accept {
+                session: fence.session,
+                generation: fence.generation,
+                epoch,
+                run: fence.run,
+                body: Fingerprint::from_u128((*body).into()),
+                request: RequestId::from_u128(1),
+                budget: *budget,
+                turn: *turn,
+                lane: LaneName::Main,
+                priority: Priority::Normal,
+                at: Wall(self.at),
+                claim: claims.then(|| kit::order(self.attempt, Some(500), self.at)),
+            },
+            names: names(self.session, self.run),
+            message: format!("message {}", self.run),
+        }
+    }
+
+    /// An order of a run.
+    fn write(&self, fence: Fence, epoch: Epoch) -> StoreOp {
         let at = Wall(self.at);
         match &self.kind {
-            Kind::Accept {
-                body,
-                budget,
-                claims,
-            } => StoreOp::Accept {
-                accept: Accept {
-                    session,
-                    generation: fence.generation,
-                    epoch,
-                    run: fence.run,
-                    body: Fingerprint::from_u128((*body).into()),
-                    request: RequestId::from_u128(1),
-                    budget: *budget,
-                    at,
-                    claim: claims.then(|| kit::order(self.attempt, Some(500), self.at)),
-                },
-                names: names(self.session, self.run),
-                message: format!("message {}", self.run),
-            },
-            Kind::Claim { left_ms } => {
-                let claim = kit::order(self.attempt, *left_ms, self.at);
+            Kind::Claim { left_ms, along } => {
+                let claim = ClaimOrder {
+                    along: along.iter().map(|&n| kit::run(self.run(n))).collect(),
+                    ..kit::order(self.attempt, *left_ms, self.at)
+                };
                 StoreOp::Claim {
                     fence,
                     epoch,
@@ -101,12 +152,41 @@ impl Draft {
                     text: text.clone(),
                 }
             }
-            Kind::Lookup => StoreOp::Lookup { run: fence.run },
-            Kind::Transcript => StoreOp::Transcript { session },
-            Kind::Load => StoreOp::Load { session },
-            Kind::Lists if self.at.is_multiple_of(2) => StoreOp::OpenSessions,
-            Kind::Lists => StoreOp::Sessions {
-                limit: self.attempt,
+            Kind::Drop(by) => {
+                let outcome = Outcome::Dropped { by: *by };
+                StoreOp::Settle {
+                    fence: Fence {
+                        attempt: Attempt(0),
+                        ..fence
+                    },
+                    epoch,
+                    terminal: kit::terminal(self.session, self.run, 0, outcome),
+                    text: StoredText::default(),
+                }
+            }
+            other => unreachable!("no order of a run: {other:?}"),
+        }
+    }
+
+    /// An order on a session as a whole.
+    fn change(&self, fence: Fence, epoch: Epoch) -> StoreOp {
+        let (session, generation, at) = (fence.session, fence.generation, Wall(self.at));
+        let session_key = names(self.session, 0).session_key;
+        match &self.kind {
+            Kind::Configure(queue) => StoreOp::Configure {
+                session,
+                session_key,
+                generation,
+                epoch,
+                queue: *queue,
+                at,
+            },
+            _ => StoreOp::Reset {
+                session,
+                session_key,
+                generation,
+                epoch,
+                at,
             },
         }
     }
@@ -118,19 +198,58 @@ fn kind() -> impl Strategy<Value = Kind> {
         Just(Some(Budget::Unlimited)),
         (0u64..900).prop_map(|ms| Some(Budget::Limited(ms)))
     ];
-    let outcome = prop_oneof![Just(Outcome::Completed), Just(kit::FAILED)];
+    let outcome = prop_oneof![
+        Just(Outcome::Completed),
+        Just(kit::FAILED),
+        Just(Outcome::Dropped {
+            by: DropPolicy::Old
+        })
+    ];
+    let drop = prop_oneof![Just(DropPolicy::Old), Just(DropPolicy::Summarize)];
     let text = (
         prop::option::of("[a-c]{1,3}"),
         prop::option::of("[d-f]{1,3}"),
     )
-        .prop_map(|(reply, detail)| StoredText { reply, detail });
+        .prop_map(|(reply, detail)| StoredText {
+            reply,
+            detail,
+            turn_key: None,
+        });
+    let turn = prop_oneof![
+        Just(Turn::Agent),
+        Just(kit::chat(QueueMode::Collect)),
+        Just(kit::chat(QueueMode::Steer))
+    ];
+    let along = prop_oneof![
+        2 => Just(Vec::new()),
+        2 => prop::collection::vec(1u8..=3, 1..3),
+        1 => Just(vec![2, 3]),
+    ];
+    let own =
+        (prop::option::of(0u64..9), prop::option::of(0u32..9)).prop_map(|(debounce_ms, cap)| {
+            QueueOverride {
+                mode: cap.map(|_| QueueMode::Followup),
+                debounce_ms,
+                cap,
+                drop: debounce_ms.map(|_| DropPolicy::New),
+            }
+        });
+    let query = (prop::option::of(0u64..4), 0u32..5)
+        .prop_map(|(after_seq, limit)| HistoryQuery { after_seq, limit });
     prop_oneof![
-        6 => (prop_oneof![9 => Just(1u8), 1 => Just(2u8)], budget, any::<bool>())
-            .prop_map(|(body, budget, claims)| Kind::Accept { body, budget, claims }),
-        5 => prop::option::of(0u64..900).prop_map(|left_ms| Kind::Claim { left_ms }),
+        8 => (prop_oneof![9 => Just(1u8), 1 => Just(2u8)], budget, any::<bool>(), turn)
+            .prop_map(|(body, budget, claims, turn)| {
+                Kind::Accept { body, budget, claims, turn }
+            }),
+        7 => (prop::option::of(0u64..900), along)
+            .prop_map(|(left_ms, along)| Kind::Claim { left_ms, along }),
         6 => (prop_oneof![3 => Just(0u64), 2 => Just(2), 1 => 0u64..6], "[xy]{2}")
             .prop_map(|(from, text)| Kind::Save { from, text }),
-        4 => (outcome, text).prop_map(|(outcome, text)| Kind::Settle { outcome, text }),
+        5 => (outcome, text).prop_map(|(outcome, text)| Kind::Settle { outcome, text }),
+        3 => drop.prop_map(Kind::Drop),
+        1 => Just(Kind::Reset),
+        1 => own.prop_map(Kind::Configure),
+        1 => query.prop_map(Kind::History),
         1 => Just(Kind::Lookup),
         1 => Just(Kind::Transcript),
         1 => Just(Kind::Load),
@@ -140,18 +259,10 @@ fn kind() -> impl Strategy<Value = Kind> {
 
 fn draft() -> impl Strategy<Value = Draft> {
     let stale = prop_oneof![19 => Just(0u64), 1 => Just(1)];
-    let generation = prop_oneof![19 => Just(1u64), 1 => Just(2)];
-    let attempt = prop_oneof![1 => Just(0u32), 5 => Just(1), 3 => Just(2), 1 => Just(3)];
-    (
-        stale,
-        1u8..=2,
-        1u8..=3,
-        attempt,
-        generation,
-        0u64..1_000,
-        kind(),
-    )
-        .prop_map(|(stale, session, run, attempt, generation, at, kind)| {
+    let ahead = prop_oneof![19 => Just(0u64), 1 => Just(1)];
+    let attempt = prop_oneof![2 => Just(0u32), 5 => Just(1), 3 => Just(2), 1 => Just(3)];
+    (stale, 1u8..=2, 1u8..=3, attempt, ahead, 0u64..1_000, kind()).prop_map(
+        |(stale, session, run, attempt, ahead, at, kind)| {
             // Mostly a run keeps to one session: run n of session s is 10 s + n.
             let run = if at % 11 == 0 {
                 10 + run
@@ -163,11 +274,12 @@ fn draft() -> impl Strategy<Value = Draft> {
                 session,
                 run,
                 attempt,
-                generation,
+                ahead,
                 at,
                 kind,
             }
-        })
+        },
+    )
 }
 
 /// What happens between two batches.
@@ -200,7 +312,15 @@ fn everything() -> Vec<StoreOp> {
     let mut ops = vec![StoreOp::OpenSessions, StoreOp::Sessions { limit: 9 }];
     for n in 1..=2 {
         let session = kit::session(n);
-        ops.extend([StoreOp::Load { session }, StoreOp::Transcript { session }]);
+        let query = HistoryQuery {
+            after_seq: None,
+            limit: 9,
+        };
+        ops.extend([
+            StoreOp::Load { session },
+            StoreOp::Transcript { session },
+            StoreOp::History { session, query },
+        ]);
         ops.extend((1..=3).map(|m| StoreOp::Lookup {
             run: kit::run(n * 10 + m),
         }));
@@ -211,13 +331,13 @@ fn everything() -> Vec<StoreOp> {
 proptest! {
     // The gate replays one fixed block of histories; another seed finds others.
     #![proptest_config(ProptestConfig {
-        cases: 96,
+        cases: 160,
         rng_seed: RngSeed::Fixed(4_711),
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
 
-    /// P06, P07, I20, I21, I22, I26, I60: the store and the rules tell the same story, batch
+    /// P06, P07, P18, I12, I20, I21, I22, I26, I60: the store and the rules tell the same story, batch
     /// by batch, over restarts and crashes.
     #[test]
     fn any_history_agrees_with_the_rules(history in prop::collection::vec(batch(), 1..12)) {
@@ -231,7 +351,7 @@ proptest! {
             }
             let epoch = kit.epoch();
             model.open(epoch);
-            let ops = drafts.iter().map(|draft| draft.op(epoch)).collect();
+            let ops = drafts.iter().map(|draft| draft.op(epoch, &model)).collect();
             compare(&mut kit, &mut model, ops)?;
         }
         compare(&mut kit, &mut model, everything())?;

@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use tempfile::TempDir;
 use tidegate_core::{
-    Accept, AcceptReport, Attempt, Claim, ClaimOrder, ClaimReport, Epoch, Failure, Fence,
-    Fingerprint, Generation, LoadReport, LookupReport, OpenRun, Outcome, Reply, RequestId, RunId,
-    SessionId, SettleReport, Terminal, Wall,
+    Accept, AcceptReport, Attempt, Claim, ClaimOrder, ClaimReport, ConfigureReport, DropPolicy,
+    Epoch, Failure, Fence, Fingerprint, Generation, LaneName, LoadReport, LookupReport, OpenRun,
+    Outcome, Priority, QueueMode, QueueOverride, Reply, RequestId, ResetReport, RunId, SessionId,
+    SettleReport, Speaker, Terminal, Turn, Wall,
 };
 use tidegate_driver::{
-    Role, RowMark, RunNames, SessionRow, Store, StoreDone, StoreOp, StoredText, TranscriptRow,
+    History, HistoryQuery, Role, RowMark, RunNames, SessionRow, Store, StoreDone, StoreOp,
+    StoredText, TranscriptRow,
 };
 use tidegate_store::{SqliteStore, StateDir};
 
@@ -45,6 +47,24 @@ pub(crate) fn order(attempt: u32, left_ms: Option<u64>, at: u64) -> ClaimOrder {
         attempt: Attempt(attempt),
         left_ms,
         at: Wall(at),
+        along: Vec::new(),
+    }
+}
+
+/// A claim that takes these runs along.
+pub(crate) fn order_along(attempt: u32, at: u64, along: &[u8]) -> ClaimOrder {
+    ClaimOrder {
+        along: along.iter().map(|&n| run(n)).collect(),
+        ..order(attempt, Some(10_000), at)
+    }
+}
+
+/// A chat message of a user, with its mode.
+pub(crate) fn chat(queue: QueueMode) -> Turn {
+    Turn::Chat {
+        queue: Some(queue),
+        route: Fingerprint::from_u128(0x40),
+        speaker: Speaker::User,
     }
 }
 
@@ -60,13 +80,14 @@ pub(crate) fn terminal(session_n: u8, run_n: u8, attempt: u32, outcome: Outcome)
         attempt: Attempt(attempt),
         reply: Reply::Empty,
         detail: false,
+        turn: None,
     }
 }
 
 pub(crate) fn reply(text: &str) -> StoredText {
     StoredText {
         reply: Some(text.into()),
-        detail: None,
+        ..StoredText::default()
     }
 }
 
@@ -162,11 +183,93 @@ impl Kit {
                 body: Fingerprint::from_u128(run_n.into()),
                 request: RequestId::from_u128(1),
                 budget: None,
+                turn: Turn::Agent,
+                lane: LaneName::Main,
+                priority: Priority::Foreground,
                 at: Wall(100),
                 claim,
             },
             names: names(session_n, run_n),
             message: format!("message {run_n}"),
+        }
+    }
+
+    /// Accepts a chat message that waits.
+    pub(crate) fn say(&mut self, session_n: u8, run_n: u8, queue: QueueMode) -> AcceptReport {
+        let mut op = self.accept_op(session_n, run_n, None);
+        if let StoreOp::Accept { accept, .. } = &mut op {
+            accept.turn = chat(queue);
+        }
+        accepted(self.one(op)).0
+    }
+
+    /// A claim of a run that takes others along, at 300.
+    pub(crate) fn claim_along(
+        &mut self,
+        (session_n, run_n, attempt): (u8, u8, u32),
+        along: &[u8],
+    ) -> ClaimReport {
+        let epoch = self.epoch();
+        claimed(&self.one(StoreOp::Claim {
+            fence: fence(session_n, run_n, attempt),
+            epoch,
+            claim: order_along(attempt, 300, along),
+        }))
+    }
+
+    /// Ends a waiting message that gave way.
+    pub(crate) fn drop_waiting(
+        &mut self,
+        session_n: u8,
+        run_n: u8,
+        by: DropPolicy,
+    ) -> SettleReport {
+        let outcome = Outcome::Dropped { by };
+        self.settle((session_n, run_n, 0), outcome, StoredText::default())
+    }
+
+    /// Begins the generation after this one, at 500.
+    pub(crate) fn reset(&mut self, session_n: u8, generation: u64) -> ResetReport {
+        let op = StoreOp::Reset {
+            session: session(session_n),
+            session_key: names(session_n, 0).session_key,
+            generation: Generation(generation),
+            epoch: self.epoch(),
+            at: Wall(500),
+        };
+        match self.one(op) {
+            StoreDone::WasReset(report) => report,
+            other => panic!("a reset gives no {other:?}"),
+        }
+    }
+
+    pub(crate) fn configure(
+        &mut self,
+        session_n: u8,
+        generation: u64,
+        queue: QueueOverride,
+    ) -> ConfigureReport {
+        let op = StoreOp::Configure {
+            session: session(session_n),
+            session_key: names(session_n, 0).session_key,
+            generation: Generation(generation),
+            epoch: self.epoch(),
+            queue,
+            at: Wall(500),
+        };
+        match self.one(op) {
+            StoreDone::Configured(report) => report,
+            other => panic!("settings give no {other:?}"),
+        }
+    }
+
+    pub(crate) fn history(&mut self, session_n: u8, after_seq: Option<u64>, limit: u32) -> History {
+        match self.one(StoreOp::History {
+            session: session(session_n),
+            query: HistoryQuery { after_seq, limit },
+        }) {
+            StoreDone::History(history) => history.expect("the disk works"),
+            other => panic!("a history is no {other:?}"),
         }
     }
 
@@ -286,6 +389,8 @@ impl Kit {
                 RowMark::Whole => "whole",
                 RowMark::Partial => "partial",
                 RowMark::Interrupted => "interrupted",
+                RowMark::Dropped { told: false } => "dropped",
+                RowMark::Dropped { told: true } => "summarized",
             };
             format!("{} {role} {mark} {}: {}", row.seq, row.run_key, row.text)
         };

@@ -1,6 +1,6 @@
 //! Reading: sessions, runs and transcripts as people and the core see them.
 
-use tidegate_core::{Generation, LoadReport, LookupReport, Outcome, Wall};
+use tidegate_core::{Generation, LoadReport, LookupReport, Outcome, QueueOverride, Wall};
 use tidegate_driver::{Role, RowMark, StoreDone, StoreOp, StoredText, TranscriptRow};
 
 use crate::kit::*;
@@ -16,6 +16,7 @@ fn an_unknown_session_loads_empty_at_generation_1() {
         LoadReport::Loaded {
             epoch,
             generation: Generation(1),
+            queue: QueueOverride::default(),
             open: vec![]
         }
     );
@@ -164,6 +165,8 @@ fn a_transcript_counts_from_1_without_gaps() {
         mark: RowMark::Whole,
         run: run(1),
         run_key: "run-1".into(),
+        turn: run(1),
+        queue: None,
         at: Wall(900),
         text: "answer".into(),
     };

@@ -1,15 +1,16 @@
 //! A small model of the rules, kept in plain maps: what the store must say and hold.
 
+mod reads;
+
 use std::collections::BTreeMap;
 
 use tidegate_core::{
-    Accept, AcceptReport, Attempt, Budget, Claim, ClaimOrder, ClaimReport, Epoch, Fence,
-    Fingerprint, Generation, LoadReport, LookupReport, OpenRun, Outcome, Reply, RunId, SessionId,
-    SettleReport, Terminal, Wall,
+    Accept, AcceptReport, Attempt, Budget, Claim, ClaimOrder, ClaimReport, ConfigureReport,
+    DropPolicy, Epoch, Fence, Fingerprint, Generation, LaneName, Outcome, Priority, QueueOverride,
+    Reply, ResetReport, RunId, SessionId, SettleReport, StopReason, StoreError, Terminal, Turn,
+    Wall,
 };
-use tidegate_driver::{
-    Role, RowMark, RunNames, SessionRow, StoreDone, StoreOp, StoredText, TranscriptRow,
-};
+use tidegate_driver::{Role, RowMark, RunNames, StoreDone, StoreOp, StoredText, TranscriptRow};
 
 struct Run {
     ordinal: usize,
@@ -18,7 +19,12 @@ struct Run {
     body: Fingerprint,
     budget: Option<Budget>,
     accepted_at: Wall,
-    message: String,
+    turn: Turn,
+    lane: LaneName,
+    priority: Priority,
+    /// Until it is in the transcript.
+    message: Option<String>,
+    along: Option<RunId>,
     attempt: Attempt,
     left_ms: Option<u64>,
     claimed_at: Wall,
@@ -33,7 +39,15 @@ struct Session {
     created_at: Wall,
     updated_at: Wall,
     writer: Option<(RunId, Attempt)>,
-    rows: Vec<TranscriptRow>,
+    generation: Generation,
+    queue: QueueOverride,
+    rows: BTreeMap<Generation, Vec<TranscriptRow>>,
+}
+
+impl Session {
+    fn current(&self) -> &[TranscriptRow] {
+        self.rows.get(&self.generation).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// The rules, one function an order.
@@ -65,11 +79,12 @@ impl Model {
                 claim,
             } => StoreDone::Claimed(if *epoch != self.epoch {
                 ClaimReport::NotOwner
+            } else if !self.may_claim(fence, claim) {
+                ClaimReport::Fenced
+            } else if !self.may_bind(fence, claim) {
+                ClaimReport::Refused(StoreError::Io)
             } else {
-                match self.claim(fence, claim) {
-                    Some(claim) => ClaimReport::Committed(claim),
-                    None => ClaimReport::Fenced,
-                }
+                ClaimReport::Committed(self.claim(fence, claim))
             }),
             StoreOp::Save {
                 fence,
@@ -96,14 +111,56 @@ impl Model {
                 text,
             } => StoreDone::Settled(self.settle(fence, *epoch, terminal, text)),
             StoreOp::Lookup { run } => self.lookup(*run),
+            StoreOp::Reset { .. } | StoreOp::Configure { .. } => self.change(op),
             StoreOp::Transcript { session } => StoreDone::Transcript(Ok(self
                 .sessions
                 .get(session)
-                .map(|session| session.rows.clone())
+                .map(|session| session.current().to_vec())
                 .unwrap_or_default())),
+            StoreOp::History { session, query } => {
+                StoreDone::History(Ok(self.history(*session, query)))
+            }
             StoreOp::OpenSessions => StoreDone::OpenSessions(Ok(self.open_sessions())),
             StoreOp::Sessions { limit } => StoreDone::Sessions(Ok(self.list(*limit))),
         }
+    }
+
+    /// What comes of an order on a session as a whole.
+    fn change(&mut self, op: &StoreOp) -> StoreDone {
+        match op {
+            StoreOp::Reset {
+                session,
+                session_key,
+                generation,
+                epoch,
+                at,
+            } => StoreDone::WasReset(if self.may_change(*session, *generation, *epoch) {
+                self.reset(*session, session_key, *at)
+            } else {
+                ResetReport::NotOwner
+            }),
+            StoreOp::Configure {
+                session,
+                session_key,
+                generation,
+                epoch,
+                queue,
+                at,
+            } => StoreDone::Configured(if self.may_change(*session, *generation, *epoch) {
+                self.touch_or_insert(*session, session_key, *at).queue = *queue;
+                ConfigureReport::Committed
+            } else {
+                ConfigureReport::NotOwner
+            }),
+            other => unreachable!("no order on a session: {other:?}"),
+        }
+    }
+
+    /// The generation that a session is at.
+    pub(crate) fn generation(&self, session: SessionId) -> Generation {
+        self.sessions
+            .get(&session)
+            .map_or(Generation(1), |session| session.generation)
     }
 
     fn open_of(&self, session: SessionId) -> Vec<(&RunId, &Run)> {
@@ -114,36 +171,6 @@ impl Model {
             .collect();
         open.sort_by_key(|(_, run)| run.ordinal);
         open
-    }
-
-    fn load(&self, session: SessionId) -> StoreDone {
-        let runs = self.open_of(session);
-        let open = runs
-            .iter()
-            .map(|(id, run)| OpenRun {
-                run: **id,
-                body: run.body,
-                budget: run.budget,
-                left_ms: run
-                    .left_ms
-                    .map(|left| left.saturating_sub(run.saved_at.0 - run.claimed_at.0)),
-                accepted_at: run.accepted_at,
-                attempt: run.attempt,
-            })
-            .collect();
-        let names = runs
-            .iter()
-            .map(|(_, run)| RunNames {
-                session_key: self.sessions[&session].key.clone(),
-                run_key: run.key.clone(),
-            })
-            .collect();
-        let report = LoadReport::Loaded {
-            epoch: self.epoch,
-            generation: Generation(1),
-            open,
-        };
-        StoreDone::Loaded { report, names }
     }
 
     fn accept(&mut self, accept: &Accept, names: &RunNames, message: &str) -> StoreDone {
@@ -161,7 +188,7 @@ impl Model {
             } else {
                 AcceptReport::Conflict
             }
-        } else if accept.generation != Generation(1) {
+        } else if accept.generation != self.generation(accept.session) {
             AcceptReport::NotOwner
         } else {
             self.insert(accept, names, message);
@@ -172,27 +199,32 @@ impl Model {
                     run: accept.run,
                     attempt: order.attempt,
                 };
-                self.claim(&fence, order)
+                self.may_claim(&fence, order)
+                    .then(|| self.claim(&fence, order))
             });
             AcceptReport::Committed { claim }
         };
         StoreDone::Accepted { report, text }
     }
 
-    fn insert(&mut self, accept: &Accept, names: &RunNames, message: &str) {
+    fn touch_or_insert(&mut self, session: SessionId, key: &str, at: Wall) -> &mut Session {
         let ordinal = self.sessions.len();
-        let session = self
-            .sessions
-            .entry(accept.session)
-            .or_insert_with(|| Session {
-                ordinal,
-                key: names.session_key.clone(),
-                created_at: accept.at,
-                updated_at: accept.at,
-                writer: None,
-                rows: Vec::new(),
-            });
-        session.updated_at = session.updated_at.max(accept.at);
+        let session = self.sessions.entry(session).or_insert_with(|| Session {
+            ordinal,
+            key: key.into(),
+            created_at: at,
+            updated_at: at,
+            writer: None,
+            generation: Generation(1),
+            queue: QueueOverride::default(),
+            rows: BTreeMap::new(),
+        });
+        session.updated_at = session.updated_at.max(at);
+        session
+    }
+
+    fn insert(&mut self, accept: &Accept, names: &RunNames, message: &str) {
+        self.touch_or_insert(accept.session, &names.session_key, accept.at);
         let run = Run {
             ordinal: self.runs.len(),
             session: accept.session,
@@ -200,7 +232,11 @@ impl Model {
             body: accept.body,
             budget: accept.budget,
             accepted_at: accept.at,
-            message: message.into(),
+            turn: accept.turn,
+            lane: accept.lane,
+            priority: accept.priority,
+            message: Some(message.into()),
+            along: None,
             attempt: Attempt(0),
             left_ms: None,
             claimed_at: Wall(0),
@@ -211,20 +247,25 @@ impl Model {
         self.runs.insert(accept.run, run);
     }
 
-    fn push(&mut self, id: RunId, role: Role, mark: RowMark, at: Wall, text: String) {
+    fn push(&mut self, id: RunId, turn: RunId, kind: (Role, RowMark), at: Wall, text: String) {
         let run = &self.runs[&id];
-        let rows = &mut self
+        let queue = match run.turn {
+            Turn::Chat { queue, .. } => queue,
+            Turn::Agent => None,
+        };
+        let session = self
             .sessions
             .get_mut(&run.session)
-            .expect("a run has a session")
-            .rows;
-        let (seq, run_key) = (rows.len() as u64 + 1, run.key.clone());
+            .expect("a run has a session");
+        let rows = session.rows.entry(session.generation).or_default();
         rows.push(TranscriptRow {
-            seq,
-            role,
-            mark,
+            seq: rows.len() as u64 + 1,
+            role: kind.0,
+            mark: kind.1,
             run: id,
-            run_key,
+            run_key: run.key.clone(),
+            turn,
+            queue,
             at,
             text,
         });
@@ -234,75 +275,185 @@ impl Model {
         std::mem::take(&mut self.runs.get_mut(&id).expect("known").partial)
     }
 
-    fn claim(&mut self, fence: &Fence, order: &ClaimOrder) -> Option<Claim> {
-        let run = self.runs.get(&fence.run)?;
-        let holds = run.session == fence.session
-            && fence.generation == Generation(1)
-            && run.end.is_none()
-            && run.attempt < order.attempt;
-        if !holds {
-            return None;
-        }
-        let first = run.attempt == Attempt(0);
+    fn may_claim(&self, fence: &Fence, order: &ClaimOrder) -> bool {
+        self.runs.get(&fence.run).is_some_and(|run| {
+            run.session == fence.session
+                && fence.generation == self.generation(fence.session)
+                && run.end.is_none()
+                && run.attempt < order.attempt
+        })
+    }
+
+    /// Whether all that the turn is to take along waits, or is bound to it already.
+    fn may_bind(&self, fence: &Fence, order: &ClaimOrder) -> bool {
+        order.along.iter().all(|id| {
+            self.runs.get(id).is_some_and(|run| {
+                run.session == fence.session
+                    && run.end.is_none()
+                    && (run.along == Some(fence.run) || run.message.is_some())
+                    && *id != fence.run
+            })
+        })
+    }
+
+    fn claim(&mut self, fence: &Fence, order: &ClaimOrder) -> Claim {
+        let (id, at) = (fence.run, order.at);
         let writer = self.sessions[&fence.session].writer;
         let superseded = match writer {
-            Some((previous, _)) if previous != fence.run && self.runs[&previous].end.is_none() => {
-                Some(self.supersede(previous, order.at))
+            Some((previous, _)) if previous != id && self.runs[&previous].end.is_none() => {
+                let outcome = Outcome::Superseded;
+                Some(self.end_in_passing(previous, outcome, at).0)
             }
             _ => None,
         };
-        if first {
-            let message = self.runs[&fence.run].message.clone();
-            self.push(fence.run, Role::User, RowMark::Whole, order.at, message);
-        } else {
-            self.interrupt(fence.run, order.at);
+        self.move_dropped(fence.session, Some(id), at);
+        if self.runs[&id].message.is_none() {
+            self.interrupt(id, at);
         }
-        let run = self.runs.get_mut(&fence.run).expect("known");
+        for bound in std::iter::once(&id).chain(&order.along) {
+            let run = self.runs.get_mut(bound).expect("known");
+            if let Some(message) = run.message.take() {
+                run.along = (*bound != id).then_some(id);
+                self.push(*bound, id, (Role::User, RowMark::Whole), at, message);
+            }
+        }
+        let run = self.runs.get_mut(&id).expect("known");
         run.attempt = order.attempt;
         run.left_ms = order.left_ms;
-        (run.claimed_at, run.saved_at) = (order.at, order.at);
+        (run.claimed_at, run.saved_at) = (at, at);
         let session = self.sessions.get_mut(&fence.session).expect("known");
-        session.writer = Some((fence.run, order.attempt));
-        session.updated_at = session.updated_at.max(order.at);
-        Some(Claim { superseded })
+        session.writer = Some((id, order.attempt));
+        session.updated_at = session.updated_at.max(at);
+        Claim { superseded }
+    }
+
+    fn move_dropped(&mut self, session: SessionId, turn: Option<RunId>, at: Wall) {
+        let dropped = |run: &Run| match run.end {
+            Some((
+                Terminal {
+                    outcome: Outcome::Dropped { by },
+                    ..
+                },
+                _,
+            )) => Some(by == DropPolicy::Summarize),
+            _ => None,
+        };
+        let mut moved: Vec<_> = self
+            .runs
+            .iter()
+            .filter(|(_, run)| run.session == session && run.message.is_some())
+            .filter_map(|(id, run)| Some((run.ordinal, *id, dropped(run)?)))
+            .collect();
+        moved.sort_unstable();
+        for (_, id, told) in moved {
+            let message = self.runs.get_mut(&id).expect("known").message.take();
+            let mark = RowMark::Dropped { told };
+            let text = message.expect("it is there");
+            self.push(id, turn.unwrap_or(id), (Role::User, mark), at, text);
+        }
     }
 
     fn interrupt(&mut self, id: RunId, at: Wall) {
         let left = self.take_partial(id);
         if !left.is_empty() {
-            self.push(id, Role::Assistant, RowMark::Interrupted, at, left);
+            let kind = (Role::Assistant, RowMark::Interrupted);
+            self.push(id, id, kind, at, left);
         }
     }
 
-    fn supersede(&mut self, id: RunId, at: Wall) -> Terminal {
+    /// Ends a run that had no word in it: what it had streamed is kept. Gives all the ends.
+    fn end_in_passing(
+        &mut self,
+        id: RunId,
+        outcome: Outcome,
+        at: Wall,
+    ) -> (Terminal, Vec<Terminal>) {
         let text = self.take_partial(id);
         let run = &self.runs[&id];
-        let started = run.claimed_at.max(run.accepted_at);
+        let started_at = (run.attempt > Attempt(0)).then(|| run.claimed_at.max(run.accepted_at));
         let terminal = Terminal {
             run: id,
             session: run.session,
-            outcome: Outcome::Superseded,
+            outcome,
             accepted_at: run.accepted_at,
-            started_at: Some(started),
-            ended_at: at.max(started),
+            started_at,
+            ended_at: at.max(started_at.unwrap_or(run.accepted_at)),
             attempt: run.attempt,
             reply: match text.len() as u64 {
                 0 => Reply::Empty,
                 bytes => Reply::Text { bytes },
             },
             detail: false,
+            turn: None,
         };
         let mut texts = StoredText::default();
         if !text.is_empty() {
             texts.reply = Some(text.clone());
-            self.push(id, Role::Assistant, RowMark::Partial, at, text);
+            let kind = (Role::Assistant, RowMark::Partial);
+            self.push(id, id, kind, at, text);
         }
-        self.runs.get_mut(&id).expect("known").end = Some((terminal, texts));
-        terminal
+        let along = self.end(terminal, texts);
+        (terminal, along)
+    }
+
+    /// Ends a run and all that was taken along in its turn; gives the ends of the latter.
+    fn end(&mut self, terminal: Terminal, text: StoredText) -> Vec<Terminal> {
+        let head = self.runs.get_mut(&terminal.run).expect("known");
+        head.end = Some((terminal, text.clone()));
+        let turn_key = Some(head.key.clone());
+        let session = head.session;
+        let along: Vec<_> = self
+            .open_of(session)
+            .into_iter()
+            .filter(|(_, run)| run.along == Some(terminal.run))
+            .map(|(id, run)| terminal.along(*id, run.accepted_at))
+            .collect();
+        for end in &along {
+            let text = StoredText {
+                turn_key: turn_key.clone(),
+                ..text.clone()
+            };
+            self.runs.get_mut(&end.run).expect("known").end = Some((*end, text));
+        }
+        along
+    }
+
+    fn may_change(&self, session: SessionId, generation: Generation, epoch: Epoch) -> bool {
+        epoch == self.epoch && generation == self.generation(session)
+    }
+
+    fn reset(&mut self, session: SessionId, key: &str, at: Wall) -> ResetReport {
+        self.touch_or_insert(session, key, at);
+        self.move_dropped(session, None, at);
+        let open: Vec<_> = self
+            .open_of(session)
+            .into_iter()
+            .map(|(id, run)| (*id, run.attempt, run.along))
+            .collect();
+        let mut ended = Vec::new();
+        for (id, attempt, along) in open {
+            if along.is_none() {
+                let outcome = Outcome::Cancelled {
+                    by: StopReason::Reset,
+                    provider_started: attempt > Attempt(0),
+                };
+                let (terminal, along) = self.end_in_passing(id, outcome, at);
+                ended.push(terminal);
+                ended.extend(along);
+            }
+        }
+        ended.sort_by_key(|end| self.runs[&end.run].ordinal);
+        let session = self.sessions.get_mut(&session).expect("inserted");
+        session.generation.0 += 1;
+        session.writer = None;
+        ResetReport::Committed {
+            generation: session.generation,
+            ended,
+        }
     }
 
     fn is_writer(&self, fence: &Fence) -> bool {
-        fence.generation == Generation(1)
+        fence.generation == self.generation(fence.session)
             && self
                 .sessions
                 .get(&fence.session)
@@ -321,10 +472,13 @@ impl Model {
             return SettleReport::NotOwner;
         }
         let waits = fence.attempt == Attempt(0)
-            && fence.generation == Generation(1)
+            && fence.generation == self.generation(fence.session)
             && text.reply.is_none()
             && self.runs.get(&fence.run).is_some_and(|run| {
-                run.session == fence.session && run.end.is_none() && run.attempt == Attempt(0)
+                run.session == fence.session
+                    && run.end.is_none()
+                    && run.attempt == Attempt(0)
+                    && run.along.is_none()
             });
         if !waits && !self.is_writer(fence) {
             return SettleReport::Fenced;
@@ -336,77 +490,14 @@ impl Model {
                     _ => RowMark::Partial,
                 };
                 self.take_partial(fence.run);
-                self.push(
-                    fence.run,
-                    Role::Assistant,
-                    mark,
-                    terminal.ended_at,
-                    reply.clone(),
-                );
+                let kind = (Role::Assistant, mark);
+                self.push(fence.run, fence.run, kind, terminal.ended_at, reply.clone());
             }
             None => self.interrupt(fence.run, terminal.ended_at),
         }
-        self.runs.get_mut(&fence.run).expect("known").end = Some((*terminal, text.clone()));
+        self.end(*terminal, text.clone());
         let session = self.sessions.get_mut(&fence.session).expect("known");
         session.updated_at = session.updated_at.max(terminal.ended_at);
         SettleReport::Committed
-    }
-
-    fn lookup(&self, id: RunId) -> StoreDone {
-        let Some(run) = self.runs.get(&id) else {
-            let text = StoredText::default();
-            return StoreDone::LookedUp {
-                report: LookupReport::Unknown,
-                names: None,
-                text,
-            };
-        };
-        let names = Some(RunNames {
-            session_key: self.sessions[&run.session].key.clone(),
-            run_key: run.key.clone(),
-        });
-        let (report, text) = match &run.end {
-            Some((terminal, text)) => (LookupReport::Ended(*terminal), text.clone()),
-            None => (LookupReport::Open, StoredText::default()),
-        };
-        StoreDone::LookedUp {
-            report,
-            names,
-            text,
-        }
-    }
-
-    fn open_sessions(&self) -> Vec<SessionId> {
-        let oldest = |id: &SessionId| self.open_of(*id).first().map(|(_, run)| run.ordinal);
-        let mut open: Vec<_> = self
-            .sessions
-            .keys()
-            .filter_map(|id| Some((oldest(id)?, *id)))
-            .collect();
-        open.sort_unstable();
-        open.into_iter().map(|(_, id)| id).collect()
-    }
-
-    fn list(&self, limit: u32) -> Vec<SessionRow> {
-        let mut list: Vec<_> = self.sessions.iter().collect();
-        list.sort_by_key(|(_, session)| (session.updated_at, session.ordinal));
-        let rows = list
-            .into_iter()
-            .rev()
-            .take(limit as usize)
-            .map(|(id, session)| {
-                let last = session.writer.map(|(run, _)| &self.runs[&run]);
-                SessionRow {
-                    session: *id,
-                    session_key: session.key.clone(),
-                    generation: 1,
-                    created_at: session.created_at,
-                    updated_at: session.updated_at,
-                    last_run_key: last.map(|run| run.key.clone()),
-                    last_terminal: last.and_then(|run| run.end.as_ref().map(|end| end.0)),
-                    open_runs: self.open_of(*id).len() as u64,
-                }
-            });
-        rows.collect()
     }
 }

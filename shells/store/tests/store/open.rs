@@ -23,7 +23,7 @@ fn a_database_of_a_newer_schema_is_refused_and_left_alone() {
             error,
             OpenError::NewerSchema {
                 found: 99,
-                known: 1,
+                known: 2,
                 ..
             }
         ),
@@ -32,7 +32,7 @@ fn a_database_of_a_newer_schema_is_refused_and_left_alone() {
     let said = error.to_string();
     for part in [
         "schema 99",
-        "up to 1",
+        "up to 2",
         "start the newer build",
         "tidegate.sqlite3",
     ] {
@@ -153,6 +153,35 @@ const ILLEGAL: &[(&str, &str)] = &[
     (
         "a limit without a number",
         "UPDATE inbox SET budget = 'limited'",
+    ),
+    (
+        "a message both in a turn and in the inbox",
+        "UPDATE inbox SET along = (SELECT run FROM inbox WHERE run_key = 'run-7')
+             WHERE run_key = 'run-8'",
+    ),
+    (
+        "a run along with itself",
+        "UPDATE inbox SET along = run, message = NULL WHERE run_key = 'run-8'",
+    ),
+    (
+        "an open run that was dropped",
+        "UPDATE inbox SET dropped = 'old', message = NULL WHERE run_key = 'run-8'",
+    ),
+    (
+        "a chat message from nowhere",
+        "UPDATE inbox SET turn = 'chat' WHERE run_key = 'run-8'",
+    ),
+    (
+        "an unknown lane",
+        "UPDATE inbox SET lane = 'fast' WHERE run_key = 'run-8'",
+    ),
+    (
+        "an unknown queue mode",
+        "UPDATE sessions SET queue_mode = 'soon'",
+    ),
+    (
+        "an answer that was dropped",
+        "UPDATE transcript SET mark = 'dropped' WHERE role = 'assistant'",
     ),
     ("two owners", "INSERT INTO meta VALUES (2, 1, zeroblob(32))"),
     (

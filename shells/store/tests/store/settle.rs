@@ -60,6 +60,7 @@ fn an_end_without_text_has_no_row() {
     let text = StoredText {
         reply: None,
         detail: Some("credit is used up".into()),
+        turn_key: None,
     };
     kit.settle((1, 7, 1), FAILED, text.clone());
     assert_eq!(kit.lookup(7).1, text);
