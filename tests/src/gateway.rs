@@ -42,8 +42,13 @@ impl Gateway {
     /// # Panics
     /// As [`Gateway::start`].
     pub async fn start_in(dir: &Path, args: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::start_on(0, dir, args, variables).await
+    }
+
+    async fn start_on(port: u16, dir: &Path, args: &[&str], variables: &[(&str, &str)]) -> Self {
         let dir_text = dir.to_str().expect("the directory's name is text");
-        let mut all = vec!["gateway", "run", "--port", "0", "--state-dir", dir_text];
+        let port = port.to_string();
+        let mut all = vec!["gateway", "run", "--port", &port, "--state-dir", dir_text];
         all.extend(args);
         let mut child = bare(&all)
             .envs(variables.iter().copied())
@@ -84,6 +89,15 @@ impl Gateway {
         Self::start(dir, &["--provider-url", url, "--model", "scripted"]).await
     }
 
+    /// Starts one with the port of one that has ended, whose model is `url`.
+    ///
+    /// # Panics
+    /// As [`Gateway::start`].
+    pub async fn with_provider_on(port: u16, dir: &Path, url: &str) -> Self {
+        let args = ["--provider-url", url, "--model", "scripted"];
+        Self::start_on(port, dir, &args, &[]).await
+    }
+
     /// Its address for clients.
     #[must_use]
     pub fn url(&self) -> String {
@@ -116,11 +130,27 @@ impl Gateway {
     /// A client command, with the flags that lead it here.
     #[must_use]
     pub fn command(&self, args: &[&str]) -> Running {
+        self.leading(args, Running::start)
+    }
+
+    /// A chat with it, through a pipe.
+    #[must_use]
+    pub fn chat(&self) -> Running {
+        self.leading(&["chat"], Running::talking)
+    }
+
+    /// A chat with it, in a terminal.
+    #[must_use]
+    pub fn chat_in_terminal(&self) -> Running {
+        self.leading(&["chat"], Running::in_terminal)
+    }
+
+    fn leading(&self, args: &[&str], start: fn(&[&str]) -> Running) -> Running {
         let dir = self.dir.to_str().expect("the directory's name is text");
         let port = self.port.to_string();
         let mut all = args.to_vec();
         all.extend(["--state-dir", dir, "--port", &port]);
-        Running::start(&all)
+        start(&all)
     }
 
     /// Runs a client command to its end.

@@ -34,6 +34,19 @@ impl Stub {
     /// If it does not start.
     #[must_use]
     pub fn command(&self, args: &[&str]) -> Running {
+        self.leading(args, Running::start)
+    }
+
+    /// Starts a chat that leads here, through a pipe.
+    ///
+    /// # Panics
+    /// If it does not start.
+    #[must_use]
+    pub fn chat(&self) -> Running {
+        self.leading(&["chat"], Running::talking)
+    }
+
+    fn leading(&self, args: &[&str], start: fn(&[&str]) -> Running) -> Running {
         let port = self
             .listener
             .local_addr()
@@ -42,14 +55,14 @@ impl Stub {
             .to_string();
         let mut all = args.to_vec();
         all.extend(["--port", &port, "--token", "any", "--state-dir", "/nowhere"]);
-        Running::start(&all)
+        start(&all)
     }
 
     /// Takes the client's socket and shakes hands.
     ///
     /// # Panics
     /// If the client breaks the protocol.
-    pub async fn welcome(self) -> Played {
+    pub async fn welcome(&self) -> Played {
         let mut played = self.open().await;
         let challenge = json!({ "nonce": "n", "ts": 1 });
         played.event("connect.challenge", challenge).await;
@@ -64,7 +77,7 @@ impl Stub {
     ///
     /// # Panics
     /// If no client comes.
-    pub async fn open(self) -> Played {
+    pub async fn open(&self) -> Played {
         let (socket, _) = within("a client comes", self.listener.accept())
             .await
             .expect("a socket");

@@ -8,7 +8,7 @@ use std::io::IsTerminal;
 use serde_json::Value;
 use tidegate_wire::{
     AgentAck, AgentData, AgentEvent, AgentFinal, AgentParams, AgentPayload, ChatAbortParams, Event,
-    MAIN_SESSION_KEY, Response, RunStatus, ServerFrame, event_name, method,
+    Response, RunStatus, ServerFrame, event_name, method,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -17,7 +17,7 @@ use crate::exit::Exit;
 use crate::out;
 use crate::problem::{Origin, Problem};
 use crate::random;
-use crate::rpc::{Rpc, params, refused};
+use crate::rpc::{Rpc, main_session, params, refused};
 use crate::state;
 use crate::target::Target;
 use crate::transcript::Transcript;
@@ -161,7 +161,7 @@ impl Run {
     fn answered(&mut self, response: Response) -> Result<Option<Exit>, Problem> {
         if self.abort.as_ref() == Some(&response.id) {
             if let Some(error) = &response.error {
-                out::err(&refused(error).text());
+                out::told(&refused(error).text());
             }
             return Ok(None);
         }
@@ -200,7 +200,7 @@ impl Run {
         if self.json {
             out::json(&final_json(response, payload));
         } else if !text.is_empty() {
-            out::piece(&self.reply.grow(&text));
+            out::piece(&self.reply.settle(&text));
         }
         if response.ok && end.status == RunStatus::Ok {
             if self.reply.is_empty() && !self.json {
@@ -212,7 +212,7 @@ impl Run {
             out::piece(self.reply.end());
             self.reply = Transcript::default();
         }
-        out::err(&how_it_ended(end, response).text());
+        out::told(&how_it_ended(end, response).text());
         Exit::Failed
     }
 
@@ -263,17 +263,4 @@ fn how_it_ended(end: &AgentFinal, response: &Response) -> Problem {
     let mut problem = Problem::new(Exit::Failed, Origin::Gateway, what);
     problem.retryable = response.error.as_ref().and_then(|error| error.retryable);
     problem.about(end.run_id.clone())
-}
-
-fn main_session(rpc: &Rpc) -> String {
-    match rpc
-        .hello
-        .snapshot
-        .session_defaults
-        .main_session_key
-        .as_str()
-    {
-        "" => MAIN_SESSION_KEY.into(),
-        key => key.into(),
-    }
 }

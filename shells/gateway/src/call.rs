@@ -6,15 +6,23 @@ use tidegate_wire::{Health, HelloOk, method};
 use crate::cli::{CallArgs, HealthArgs, TargetArgs};
 use crate::exit::Exit;
 use crate::out;
+use crate::probe;
 use crate::problem::{Origin, Problem};
 use crate::rpc::Rpc;
 use crate::state;
-use crate::target::Target;
+use crate::target::{Address, Target};
 
 /// Runs `gateway health`.
 pub async fn health(args: &HealthArgs) -> Exit {
     let asked = ask(&args.target, &["operator.read"], method::HEALTH, None).await;
-    match asked.and_then(|answer| well(args, &answer)) {
+    let told = match asked {
+        Ok(answer) => {
+            let is_draining = probe::is_draining(&answer.address).await;
+            well(args, &answer, is_draining)
+        }
+        Err(problem) => Err(problem),
+    };
+    match told {
         Ok(()) => Exit::Ok,
         Err(problem) => problem.tell(args.json),
     }
@@ -39,7 +47,7 @@ pub async fn call(args: &CallArgs) -> Exit {
 }
 
 struct Answer {
-    authority: String,
+    address: Address,
     hello: HelloOk,
     payload: Value,
 }
@@ -56,31 +64,36 @@ async fn ask(
     let hello = rpc.hello.clone();
     rpc.close().await;
     Ok(Answer {
-        authority: target.address.authority(),
+        address: target.address,
         hello,
         payload,
     })
 }
 
-fn well(args: &HealthArgs, answer: &Answer) -> Result<(), Problem> {
+fn well(args: &HealthArgs, answer: &Answer, is_draining: Option<bool>) -> Result<(), Problem> {
+    let authority = answer.address.authority();
     let health: Health = serde_json::from_value(answer.payload.clone())
         .map_err(|error| Problem::transport(format!("the gateway's health is none: {error}")))?;
     if args.json {
-        out::json(&answer.payload);
+        let mut payload = answer.payload.clone();
+        if let (Some(is_draining), Value::Object(fields)) = (is_draining, &mut payload) {
+            fields.insert("draining".into(), is_draining.into());
+        }
+        out::json(&payload);
     }
     if !health.ok {
-        let sick = format!(
-            "the gateway at {} says that it is not well",
-            answer.authority
-        );
+        let sick = format!("the gateway at {authority} says that it is not well");
         return Err(Problem::new(Exit::Failed, Origin::Gateway, sick)
             .remedy("`tidegate gateway call status` says what it is doing."));
     }
     if !args.json {
         out::line(&format!(
-            "ok: gateway {} at {}, up {} s, answered in {} ms",
+            "{}: gateway {} at {authority}, up {} s, answered in {} ms",
+            match is_draining {
+                Some(true) => "draining",
+                Some(false) | None => "ok",
+            },
             answer.hello.server.version,
-            answer.authority,
             answer.hello.snapshot.uptime_ms / 1_000,
             health.duration_ms,
         ));

@@ -3,17 +3,22 @@
 //! It holds words only. What a command does stands in the module of its name; what its exit
 //! codes mean stands in [`exit`](crate::exit).
 
+mod hint;
+mod values;
+
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use serde_json::Value;
-use tidegate_sim::{FULL_CAMPAIGN, Fault, Recording};
+use tidegate_sim::{FULL_CAMPAIGN, Recording};
 use tidegate_wire::Secret;
 
 use crate::config::Given;
 use crate::exit::Exit;
 use crate::manual;
+
+pub use hint::read;
+pub use values::{Emit, Form, Planted, Seeds, faults};
 
 /// The port of the gateway where nothing names another (surface 1.1).
 pub const DEFAULT_PORT: u16 = 18_789;
@@ -49,6 +54,12 @@ pub enum Command {
         after_long_help = manual::after(manual::AGENT_EXAMPLES, &manual::AGENT_EXITS)
     )]
     Agent(AgentArgs),
+    /// Talk with the agent, line by line.
+    #[command(
+        long_about = manual::CHAT,
+        after_long_help = manual::after(manual::CHAT_EXAMPLES, &manual::CHAT_EXITS)
+    )]
+    Chat(ChatArgs),
     /// Check the configuration, show what it comes to, or print its schema.
     #[command(
         subcommand,
@@ -270,6 +281,21 @@ pub struct AgentArgs {
     pub json: bool,
 }
 
+/// `tidegate chat`.
+#[derive(Clone, Debug, Args)]
+pub struct ChatArgs {
+    /// The session to talk in: `agent:main:NAME`, or `NAME` for short. Default: the agent's main
+    /// session.
+    #[arg(long, alias = "session-key", value_name = "KEY", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub session: Option<String>,
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would become the command's own help"
+    )]
+    pub target: TargetArgs,
+}
+
 /// `tidegate sim run`.
 #[derive(Clone, Debug, Args)]
 pub struct SimRunArgs {
@@ -278,7 +304,7 @@ pub struct SimRunArgs {
     #[arg(
         long,
         value_name = "A..B",
-        required_unless_present_any = ["inputs", "until_plateau"]
+        required_unless_present_any = ["inputs", "until_plateau", "fault"]
     )]
     pub seeds: Option<Seeds>,
     /// Stop after at least so many inputs to the core.
@@ -301,9 +327,9 @@ pub struct SimRunArgs {
     /// Threads to use. Default: one a core. The result does not depend on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Plant this fault around the core; the checkers must find it.
-    #[arg(long, value_name = "NAME", value_parser = fault)]
-    pub fault: Option<Fault>,
+    /// Plant this fault around the core; the checkers must find it. `list` names the faults.
+    #[arg(long, value_name = "NAME")]
+    pub fault: Option<Planted>,
     /// Write what was found into a file: scenario or recording, or either with =PATH. Default
     /// path: CODE-SEED with that ending, here.
     #[arg(long, value_name = "scenario[=PATH]")]
@@ -346,10 +372,15 @@ pub struct ScenarioRunArgs {
 
 /// `tidegate sim replay`.
 #[derive(Clone, Debug, Args)]
-#[command(group(ArgGroup::new("source").required(true)))]
+#[command(group(ArgGroup::new("source")))]
 pub struct SimReplayArgs {
     /// The seed to run again.
-    #[arg(long, value_name = "N", group = "source")]
+    #[arg(
+        long,
+        value_name = "N",
+        group = "source",
+        required_unless_present_any = ["recording", "file", "fault"]
+    )]
     pub seed: Option<u64>,
     /// The recording to run again, as it was printed.
     #[arg(long, value_name = "STRING", group = "source")]
@@ -357,97 +388,12 @@ pub struct SimReplayArgs {
     /// The file that holds a recording.
     #[arg(long, value_name = "PATH", group = "source")]
     pub file: Option<PathBuf>,
-    /// The fault that the seed was run with. A recording names its own.
-    #[arg(long, value_name = "NAME", value_parser = fault, conflicts_with_all = ["recording", "file"])]
-    pub fault: Option<Fault>,
+    /// The fault that the seed was run with; `list` names the faults. A recording names its own.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["recording", "file"])]
+    pub fault: Option<Planted>,
     /// Print every input and what followed from it, in full.
     #[arg(long)]
     pub trace: bool,
-}
-
-/// What a finding is written down as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// A script for `tidegate scenario run`.
-    Scenario,
-    /// A file for `tidegate sim replay --file`.
-    Recording,
-}
-
-impl Form {
-    /// Its name, which is the ending of its files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Scenario => "scenario",
-            Self::Recording => "recording",
-        }
-    }
-}
-
-/// What to write of a finding, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Emit {
-    /// As what.
-    pub form: Form,
-    /// A folder, or the file; `None`: the folder that the command runs in.
-    pub path: Option<PathBuf>,
-}
-
-impl FromStr for Emit {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, path) = match text.split_once('=') {
-            Some((_, "")) => return Err("the path after = is empty".into()),
-            Some((name, path)) => (name, Some(PathBuf::from(path))),
-            None => (text, None),
-        };
-        let form = [Form::Scenario, Form::Recording]
-            .into_iter()
-            .find(|form| form.name() == name)
-            .ok_or("expected scenario or recording, or either with =PATH")?;
-        Ok(Self { form, path })
-    }
-}
-
-/// A block of seeds, its end excluded. Never empty.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seeds {
-    /// The first.
-    pub first: u64,
-    /// One beyond the last.
-    pub end: u64,
-}
-
-impl FromStr for Seeds {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let expected = "expected FIRST..END with FIRST below END, for example 0..2000";
-        let (first, end) = text.split_once("..").ok_or(expected)?;
-        let number = |part: &str| part.parse::<u64>().map_err(|_| expected.to_owned());
-        let seeds = Self {
-            first: number(first)?,
-            end: number(end)?,
-        };
-        if seeds.first < seeds.end {
-            Ok(seeds)
-        } else {
-            Err(expected.into())
-        }
-    }
-}
-
-fn fault(name: &str) -> Result<Fault, String> {
-    Fault::from_name(name).ok_or_else(|| {
-        let lines = Fault::ALL
-            .iter()
-            .map(|fault| format!("  {:<18} {}", fault.name(), fault.says()));
-        format!(
-            "there is no such fault; there are:\n{}",
-            lines.collect::<Vec<_>>().join("\n")
-        )
-    })
 }
 
 /// Reads a token of the command line or of its variable.
@@ -496,27 +442,6 @@ mod tests {
         check(&mut Cli::command());
     }
 
-    #[test]
-    fn seeds_are_a_block_that_is_not_empty() {
-        assert_eq!("3..5".parse(), Ok(Seeds { first: 3, end: 5 }));
-        for wrong in ["", "3", "5..3", "3..3", "a..b", "3..=5", "-1..2"] {
-            assert!(wrong.parse::<Seeds>().is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn what_to_emit_is_a_form_and_maybe_a_path() {
-        let scenario = |path: Option<&str>| Emit {
-            form: Form::Scenario,
-            path: path.map(PathBuf::from),
-        };
-        assert_eq!("scenario".parse(), Ok(scenario(None)));
-        assert_eq!("scenario=a/b=c".parse(), Ok(scenario(Some("a/b=c"))));
-        for wrong in ["", "scenario=", "script", "=a", "Scenario"] {
-            assert!(wrong.parse::<Emit>().is_err(), "{wrong}");
-        }
-    }
-
     /// A campaign without end would be a trap; a recording has its own fault.
     #[test]
     fn the_simulator_is_told_when_to_stop_and_one_thing_to_replay() {
@@ -534,8 +459,10 @@ mod tests {
         }
         for right in [
             vec!["run", "--inputs", "9"],
+            vec!["run", "--fault", "list"],
             vec!["run", "--until-plateau", "--seeds", "0..9"],
             vec!["replay", "--seed", "1", "--fault", "canary", "--trace"],
+            vec!["replay", "--fault", "list"],
             vec!["replay", "--file", "a"],
             vec!["audit"],
         ] {

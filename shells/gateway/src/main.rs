@@ -6,6 +6,7 @@ mod agent;
 mod banner;
 mod call;
 mod called;
+mod chat;
 mod cli;
 mod config;
 mod exit;
@@ -13,6 +14,7 @@ mod logs;
 mod manual;
 mod model;
 mod out;
+mod probe;
 mod problem;
 mod random;
 mod rpc;
@@ -21,20 +23,19 @@ mod serve;
 mod signals;
 mod simulate;
 mod state;
+mod supervisor;
 mod target;
 mod transcript;
 
 use std::future::Future;
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::cli::{Cli, Command, ConfigCommand, GatewayCommand, ScenarioCommand, SimCommand};
+use crate::cli::{Command, ConfigCommand, GatewayCommand, ScenarioCommand, SimCommand};
 use crate::exit::Exit;
 use crate::problem::Problem;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = cli::read();
     let exit = match logs::start() {
         Ok(()) => run(&cli.command),
         Err(problem) => problem.tell(false),
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
 fn run(command: &Command) -> Exit {
     match command {
         Command::Agent(args) => block_on(agent::agent(args)),
+        Command::Chat(args) => block_on(chat::chat(args)),
         Command::Gateway(GatewayCommand::Health(args)) => block_on(call::health(args)),
         Command::Gateway(GatewayCommand::Call(args)) => block_on(call::call(args)),
         Command::Gateway(GatewayCommand::Run(args)) => serve::gateway(args),

@@ -21,6 +21,9 @@ pub const AGENT_EXITS: [Exit; 6] = [
     Exit::Interrupted,
 ];
 
+/// What `tidegate chat` can end with.
+pub const CHAT_EXITS: [Exit; 6] = AGENT_EXITS;
+
 /// What `tidegate config` can end with.
 pub const CONFIG_EXITS: [Exit; 3] = [Exit::Ok, Exit::Usage, Exit::Configuration];
 
@@ -66,14 +69,15 @@ Tidegate is an agent gateway: messages come in, become runs of a model, and leav
 replies. One deterministic state machine takes every decision, so a timing bug replays from a \
 seed, and a message that was accepted ends in exactly one visible outcome.
 
-Start a gateway in one terminal with `tidegate gateway run`, and talk to it from another with \
-`tidegate agent -m \"hello\"`.
+Start a gateway in one terminal with `tidegate gateway run`, and talk to it from another: \
+`tidegate chat` is a conversation, `tidegate agent -m \"hello\"` one message.
 
 Results go to stdout, everything else to stderr. TIDEGATE_LOG sets what is logged (default: \
 warn; for example info, or tidegate_server=debug).";
 
 /// Its examples.
 pub const PROGRAM_EXAMPLES: &str = "  tidegate gateway run
+  tidegate chat
   tidegate agent -m \"hello\"
   tidegate sim run --seeds 0..2000";
 
@@ -92,6 +96,11 @@ Run the gateway in the foreground until SIGTERM or Ctrl-C. Either stops it in or
 begins, runs at work may end within the drain's budget (tidegate.limits.drainBudgetMs, 300 s), and \
 accepted messages that have no answer yet run after the next start. A second signal ends the \
 waiting, a third the process, with exit code 1; nothing that was accepted is lost then either.
+
+Whoever kills the gateway some time after the signal should be named by \
+tidegate.limits.supervisorStopMs: the drain then ends before that. A supervisor that listens at \
+NOTIFY_SOCKET (systemd: Type=notify) is told when the gateway listens and when it stops, and is \
+asked to wait for the drain.
 
 The state directory is made at the first start, readable by you alone, with the token that \
 clients must show. One gateway at a time owns a state directory.
@@ -112,7 +121,8 @@ pub const RUN_EXAMPLES: &str = "  tidegate gateway run
 /// `tidegate gateway health`.
 pub const HEALTH: &str = "\
 Connect to a running gateway and ask for its health. Prints one line, or the gateway's whole \
-answer with --json.";
+answer with --json. A gateway that is about to stop lets nothing new begin: it is well, and the \
+line begins with `draining` instead of `ok` (with --json: `\"draining\": true`).";
 
 /// Its examples.
 pub const HEALTH_EXAMPLES: &str = "  tidegate gateway health
@@ -145,6 +155,43 @@ With --json nothing is streamed; the gateway's final answer is printed as it is.
 pub const AGENT_EXAMPLES: &str = "  tidegate agent -m \"hello\"
   tidegate agent -m \"and the second point?\" --session-key agent:main:notes
   tidegate agent -m \"summarise\" --idempotency-key build-17 --timeout 120 --json";
+
+/// `tidegate chat`.
+pub const CHAT: &str = "\
+Talk with the agent in a plain terminal, or through a pipe. Each line of standard input is a \
+message; answers go to standard output as they come. Everything else, such as where a message \
+stands and what was said before, goes to standard error.
+
+A line may be typed while a run is at work. It is sent at once; the session's queue mode decides \
+what becomes of it, and one line says it: queued behind others, steered into the run at work, \
+interrupting it, answered together with another message, or dropped because the queue is full.
+
+These lines are for the gateway, which carries them out and answers:
+
+  /queue                  how this session queues, and what waits
+  /queue MODE [OPTIONS]   queue so from now on: steer, followup, collect, interrupt, or default;
+                          options are debounce:500ms, cap:N and drop:old|new|summarize
+  /queue MODE MESSAGE     send one message in that mode
+  /stop                   stop the run at work and what waits
+  /new [MESSAGE]          begin a new conversation in this session; /reset does the same
+
+And these for the chat: /help says what can be typed, /quit leaves while the gateway goes on. At \
+the end of input the chat waits for what was asked, and leaves. Ctrl-C stops the run at work; \
+pressed again, or when nothing is at work, it leaves.
+
+When the connection is lost, the chat connects again, up to 64 times in some five minutes. It goes \
+on where it was, also after a restart of the gateway: no answer is missed, none is told twice, and \
+messages that the gateway had not acknowledged are sent again under their names.
+
+Where standard output is no terminal, there is no prompt and no colour, and each answer is printed \
+whole once it is complete. On a terminal, control characters in a text are left out: a model \
+cannot steer the screen. The exit code is that of the last message: 0 if it was answered.";
+
+/// Its examples.
+pub const CHAT_EXAMPLES: &str = "  tidegate chat
+  tidegate chat --session notes
+  tidegate chat --url ws://127.0.0.1:18790 --token \"$TOKEN\"
+  echo 'what changed since build 16?' | tidegate chat --session build-17 > answer.txt";
 
 /// `tidegate config`.
 pub const CONFIG: &str = "\
@@ -228,7 +275,8 @@ pub const SIM_RUN_EXAMPLES: &str = "  tidegate sim run --seeds 0..2000
   tidegate sim run --seeds 0..100000 --threads 8 --json
   tidegate sim run --seeds 0..100000 --inputs 50000000
   tidegate sim run --until-plateau
-  tidegate sim run --seeds 0..500 --fault late-append --emit scenario";
+  tidegate sim run --seeds 0..500 --fault late-append --emit scenario
+  tidegate sim run --fault list";
 
 /// `tidegate sim replay`.
 pub const SIM_REPLAY: &str = "\
@@ -243,6 +291,7 @@ A seed also prints its drawn character and its digest, the same for the same bui
 /// Its examples.
 pub const SIM_REPLAY_EXAMPLES: &str = "  tidegate sim replay --seed 4711
   tidegate sim replay --seed 10 --fault late-append
+  tidegate sim replay --fault list
   tidegate sim replay --file row-unclaimed-10.recording --trace";
 
 /// `tidegate sim audit`.

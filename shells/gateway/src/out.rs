@@ -1,9 +1,11 @@
 //! The two output streams. A reader that has gone is not an error of the command: what
 //! cannot be written is dropped, and the exit code still tells how the command ended.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write, stderr};
 
 use serde_json::Value;
+
+use crate::transcript::harmless;
 
 /// Writes a line to stdout.
 pub fn line(text: &str) {
@@ -27,4 +29,13 @@ pub fn json(value: &Value) {
 /// Writes a line to stderr.
 pub fn err(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// Writes a line that may hold another's words to stderr: they do not steer a terminal.
+pub fn told(text: &str) {
+    if stderr().is_terminal() {
+        err(&harmless(text));
+    } else {
+        err(text);
+    }
 }

@@ -134,7 +134,7 @@ impl Problem {
         if json {
             out::json(&self.json());
         }
-        out::err(&self.text());
+        out::told(&self.text());
         self.exit
     }
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
 use tidegate_wire::{
-    ClientInfo, ConnectParams, HelloOk, Request, Response, ServerFrame, WireError, event_name,
-    method,
+    ClientInfo, ConnectParams, HelloOk, MAIN_SESSION_KEY, Request, Response, ServerFrame,
+    WireError, event_name, method,
 };
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
@@ -48,11 +48,23 @@ pub struct Rpc {
 }
 
 impl Rpc {
-    /// Connects and shakes hands.
+    /// Connects and shakes hands, and hears of every run.
+    ///
+    /// # Errors
+    /// As [`Rpc::connect_with`].
+    pub async fn connect(target: &Target, scopes: &[&str]) -> Result<Self, Problem> {
+        Self::connect_with(target, scopes, &[]).await
+    }
+
+    /// Connects and shakes hands; `caps` is what the client can take beside the usual.
     ///
     /// # Errors
     /// [`Exit::Unreachable`] if no gateway answers there, [`Exit::Failed`] if it refuses.
-    pub async fn connect(target: &Target, scopes: &[&str]) -> Result<Self, Problem> {
+    pub async fn connect_with(
+        target: &Target,
+        scopes: &[&str],
+        caps: &[&str],
+    ) -> Result<Self, Problem> {
         let authority = target.address.authority();
         let shaking = async {
             let socket = open(target).await?;
@@ -72,7 +84,7 @@ impl Rpc {
                     policy: Default::default(),
                 },
             };
-            rpc.shake_hands(target, scopes).await?;
+            rpc.shake_hands(target, scopes, caps).await?;
             Ok(rpc)
         };
         let silent = || {
@@ -85,7 +97,12 @@ impl Rpc {
         bounded(Duration::from_millis(HANDSHAKE_MS), shaking, silent).await
     }
 
-    async fn shake_hands(&mut self, target: &Target, scopes: &[&str]) -> Result<(), Problem> {
+    async fn shake_hands(
+        &mut self,
+        target: &Target,
+        scopes: &[&str],
+        caps: &[&str],
+    ) -> Result<(), Problem> {
         loop {
             match self.next().await? {
                 ServerFrame::Event(event) if event.event == event_name::CHALLENGE => break,
@@ -109,7 +126,8 @@ impl Rpc {
             mode: "cli".into(),
             ..ClientInfo::default()
         };
-        let connect = ConnectParams::operator(client, token, scopes);
+        let mut connect = ConnectParams::operator(client, token, scopes);
+        connect.caps.extend(caps.iter().map(ToString::to_string));
         let hello = self
             .request(method::CONNECT, Some(params(&connect)))
             .await?;
@@ -268,6 +286,20 @@ fn no_gateway(authority: &str, error: &io::Error) -> Problem {
     };
     Problem::unreachable(format!("no gateway answers at {authority} ({why})"))
         .remedy("Start one with `tidegate gateway run`, or name another with --port or --url.")
+}
+
+/// The session of a message that names none.
+pub fn main_session(rpc: &Rpc) -> String {
+    match rpc
+        .hello
+        .snapshot
+        .session_defaults
+        .main_session_key
+        .as_str()
+    {
+        "" => MAIN_SESSION_KEY.into(),
+        key => key.into(),
+    }
 }
 
 /// A parameter object as JSON.

@@ -5,9 +5,11 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 
 use axum::serve::Listener;
+use sd_notify::NotifyState;
 use tidegate_driver::{Client, Clock, Driver, DriverError, SystemClock};
 use tidegate_server::{Server, ServerConfig, TcpPort, Token};
 use tidegate_store::{SqliteStore, StateDir};
@@ -22,11 +24,12 @@ use crate::out;
 use crate::problem::{Origin, Problem};
 use crate::random;
 use crate::signals::Signals;
+use crate::supervisor;
 use crate::target;
 
 /// Runs the command.
 pub fn gateway(args: &RunArgs) -> Exit {
-    match open(args).and_then(|rooms| run(args, rooms)) {
+    match run(args) {
         Ok(exit) => exit,
         Err(problem) => problem.tell(false),
     }
@@ -34,6 +37,8 @@ pub fn gateway(args: &RunArgs) -> Exit {
 
 /// What is opened before anything runs.
 struct Rooms {
+    port: TcpPort,
+    address: SocketAddr,
     dir: StateDir,
     store: SqliteStore,
     token: Token,
@@ -42,12 +47,17 @@ struct Rooms {
     boot_id: String,
 }
 
-fn open(args: &RunArgs) -> Result<Rooms, Problem> {
+async fn open(args: &RunArgs) -> Result<Rooms, Problem> {
     let configuration = Configuration::load(&args.given)?;
     configuration.tell_warnings();
     let settings = configuration.settings()?;
     let model = Model::choose(&settings)?;
     let path = target::state_dir(&args.given.flags.state)?;
+    let early = match bind(settings.port).await {
+        // Nothing is made that would not be used.
+        Err(problem) if !is_in_use(&path) => return Err(problem),
+        early => early,
+    };
     let refused = |error: &dyn std::error::Error| Problem::configuration(error.to_string());
     let dir = StateDir::acquire(&path).map_err(|error| refused(&error))?;
     let kept = dir.token().map_err(|error| refused(&error))?;
@@ -56,7 +66,14 @@ fn open(args: &RunArgs) -> Result<Rooms, Problem> {
         None => Token::new(kept.reveal()),
     };
     let store = SqliteStore::open(&dir).map_err(|error| refused(&error))?;
+    let (port, address) = match early {
+        Ok(bound) => bound,
+        // Whoever owned the directory until now may have had the port too.
+        Err(_) => bind(settings.port).await?,
+    };
     Ok(Rooms {
+        port,
+        address,
         dir,
         store,
         token,
@@ -66,7 +83,12 @@ fn open(args: &RunArgs) -> Result<Rooms, Problem> {
     })
 }
 
-fn run(args: &RunArgs, rooms: Rooms) -> Result<Exit, Problem> {
+/// Whether anything is in the state directory, be it a gateway's or a file of the operator's.
+fn is_in_use(dir: &Path) -> bool {
+    std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+fn run(args: &RunArgs) -> Result<Exit, Problem> {
     // One thread: the driver is one loop, connections are small, the store has its own thread.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -74,7 +96,7 @@ fn run(args: &RunArgs, rooms: Rooms) -> Result<Exit, Problem> {
         .map_err(|error| {
             Problem::configuration(format!("the operating system refuses: {error}"))
         })?;
-    let ended = runtime.block_on(serve(args, rooms));
+    let ended = runtime.block_on(async { serve(args, open(args).await?).await });
     // In order, all is done by now; at a third signal, nothing more is waited for.
     runtime.shutdown_background();
     ended
@@ -82,7 +104,6 @@ fn run(args: &RunArgs, rooms: Rooms) -> Result<Exit, Problem> {
 
 async fn serve(args: &RunArgs, rooms: Rooms) -> Result<Exit, Problem> {
     let signals = Signals::listen()?;
-    let (port, address) = bind(rooms.settings.port).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let key = rooms.store.fingerprint_key();
     let config = rooms.model.config(&rooms.settings);
@@ -96,11 +117,11 @@ async fn serve(args: &RunArgs, rooms: Rooms) -> Result<Exit, Problem> {
             boot_id: rooms.boot_id,
         },
         client.clone(),
-        clock,
+        Arc::clone(&clock),
     );
     let driver = tokio::spawn(driver.run());
     let banner = Banner {
-        address,
+        address: rooms.address,
         state_dir: rooms.dir.path(),
         is_default_dir: args.given.flags.state.state_dir.is_none(),
         config: args.given.flags.state.config.as_deref(),
@@ -108,14 +129,28 @@ async fn serve(args: &RunArgs, rooms: Rooms) -> Result<Exit, Problem> {
         model: &rooms.model.words,
     };
     out::line(&banner.text());
+    tokio::spawn(supervisor::tell(vec![NotifyState::Ready]));
+    let stop = Stop {
+        signals: &signals,
+        clock,
+        budget_ms,
+    };
     tokio::select! {
         biased;
-        ended = until_the_end(server, port, client, driver, &signals, budget_ms) => ended,
+        ended = until_the_end(server, rooms.port, client, driver, stop) => ended,
         () = signals.nth(3) => {
             out::err("tidegate: stopped at once by a third signal; accepted messages are kept.");
             Ok(Exit::Failed)
         }
     }
+}
+
+/// What a stop goes by.
+struct Stop<'a> {
+    signals: &'a Signals,
+    clock: Arc<dyn Clock>,
+    /// How long the runs at work are waited for.
+    budget_ms: u64,
 }
 
 /// Serves until a signal comes or the driver ends. After a signal nothing new begins and what
@@ -125,15 +160,14 @@ async fn until_the_end(
     port: TcpPort,
     client: Client,
     mut driver: JoinHandle<Result<(), DriverError>>,
-    signals: &Signals,
-    budget_ms: u64,
+    stop: Stop<'_>,
 ) -> Result<Exit, Problem> {
     let mut ended = None;
     let shutdown = async {
         tokio::select! {
             biased;
             result = &mut driver => ended = Some(result),
-            () = drained(&client, signals, budget_ms) => {}
+            () = drained(&client, &stop) => {}
         }
     };
     server.serve(port, shutdown).await;
@@ -158,8 +192,14 @@ async fn until_the_end(
 
 /// Returns when a signal has come and nothing is at work any more; a second signal ends the
 /// waiting.
-async fn drained(client: &Client, signals: &Signals, budget_ms: u64) {
+async fn drained(client: &Client, stop: &Stop<'_>) {
+    let (signals, budget_ms) = (stop.signals, stop.budget_ms);
     signals.nth(1).await;
+    let clock = Arc::clone(&stop.clock);
+    // Not waited for: it goes on while connections are closed, and ends with the process.
+    let asking = tokio::spawn(async move {
+        supervisor::ask_for_patience(clock.as_ref(), budget_ms, supervisor::tell).await;
+    });
     out::err(&format!(
         "tidegate: stopping; what is at work may end within {} s, what waits runs after the next start. A second signal ends the waiting.",
         budget_ms / 1_000
@@ -169,6 +209,8 @@ async fn drained(client: &Client, signals: &Signals, budget_ms: u64) {
         () = client.drain(None) => {}
         () = async {
             signals.nth(2).await;
+            // What was asked for last is enough for the end; a process that is stuck is killed then.
+            asking.abort();
             client.drain(Some(0)).await;
         } => {}
     }

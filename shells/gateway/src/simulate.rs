@@ -21,12 +21,27 @@ use tidegate_sim::{
 pub use audit::audit;
 pub use replay::replay;
 
-use crate::cli::{Seeds, SimRunArgs};
+use crate::cli::{Planted, Seeds, SimRunArgs, faults};
 use crate::exit::Exit;
 use crate::out;
+use crate::problem::{Origin, Problem};
 
 /// Runs `sim run`.
 pub fn run(args: &SimRunArgs) -> Exit {
+    let fault = match args.fault {
+        Some(Planted::List) => {
+            out::line(&faults(""));
+            return Exit::Ok;
+        }
+        Some(Planted::Fault(fault)) => Some(fault),
+        None => None,
+    };
+    if args.seeds.is_none() && args.inputs.is_none() && args.until_plateau.is_none() {
+        let message = "a campaign needs an end";
+        return Problem::new(Exit::Usage, Origin::Cli, message)
+            .remedy("Give it --seeds A..B, --inputs N or --until-plateau.")
+            .tell(args.json);
+    }
     let seeds = args.seeds.unwrap_or(Seeds {
         first: 0,
         end: u64::MAX,
@@ -34,7 +49,7 @@ pub fn run(args: &SimRunArgs) -> Exit {
     let campaign = Campaign {
         seeds: seeds.first..seeds.end,
         threads: args.threads.map_or_else(cores, usize::from),
-        options: Options { fault: args.fault },
+        options: Options { fault },
     };
     let goal = Goal {
         inputs: args.inputs,
@@ -54,7 +69,7 @@ pub fn run(args: &SimRunArgs) -> Exit {
     });
     bar.finish_and_clear();
     let elapsed = begun.elapsed();
-    let written = finding::tell(&summary.failures, args.fault, args.emit.as_ref());
+    let written = finding::tell(&summary.failures, fault, args.emit.as_ref());
     if args.json {
         out::line(&json_line(&summary, elapsed));
     } else {

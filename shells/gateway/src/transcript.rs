@@ -2,7 +2,8 @@
 //!
 //! The gateway's events carry the whole text so far; some may be missing (a slow reader loses
 //! text events) and an attempt may begin again. So what is printed is always brought up to the
-//! text: by its rest where it continues, on a new line where it does not.
+//! text: by its rest where it continues, on a new line where it does not. An attempt that says
+//! once more what is printed already prints nothing until it says more.
 
 /// What has been printed of a reply.
 #[derive(Debug, Default)]
@@ -24,16 +25,21 @@ impl Transcript {
 
     /// Takes the whole text so far; gives what to print now.
     pub fn grow(&mut self, text: &str) -> String {
+        if self.shown.starts_with(text) {
+            return String::new();
+        }
+        self.settle(text)
+    }
+
+    /// Takes the text as it is at its end; gives what to print now. A text that is shorter
+    /// than what was printed is printed again: it is the true one.
+    pub fn settle(&mut self, text: &str) -> String {
         let piece = match text.strip_prefix(self.shown.as_str()) {
             Some(rest) => rest.to_owned(),
             None => format!("\n{text}"),
         };
         text.clone_into(&mut self.shown);
-        if self.plain {
-            piece.chars().filter(|c| visible(*c)).collect()
-        } else {
-            piece
-        }
+        if self.plain { harmless(&piece) } else { piece }
     }
 
     /// What to print so that the next line begins at its start.
@@ -53,8 +59,11 @@ impl Transcript {
     }
 }
 
-fn visible(c: char) -> bool {
-    matches!(c, '\n' | '\t') || !c.is_control()
+/// A text without what steers a terminal: all control characters but line ends and tabs.
+#[must_use]
+pub fn harmless(text: &str) -> String {
+    let visible = |c: &char| matches!(c, '\n' | '\t') || !c.is_control();
+    text.chars().filter(visible).collect()
 }
 
 #[cfg(test)]
@@ -67,7 +76,7 @@ mod tests {
         assert_eq!(reply.grow("Hel"), "Hel");
         assert_eq!(reply.grow("Hello wor"), "lo wor");
         assert_eq!(reply.grow("Hello wor"), "");
-        assert_eq!(reply.grow("Hello world."), "ld.");
+        assert_eq!(reply.settle("Hello world."), "ld.");
         assert_eq!(reply.end(), "\n");
     }
 
@@ -77,6 +86,24 @@ mod tests {
         reply.grow("Once upon");
         assert_eq!(reply.grow("There was"), "\nThere was");
         assert_eq!(reply.grow("There was a"), " a");
+    }
+
+    /// P33: an attempt that says the same again is not printed twice.
+    #[test]
+    fn a_text_that_begins_again_alike_goes_on_where_it_was() {
+        let mut reply = Transcript::new(false);
+        reply.grow("Once upon");
+        assert_eq!(reply.grow("On"), "");
+        assert_eq!(reply.grow("Once up"), "");
+        assert_eq!(reply.grow("Once upon a"), " a");
+    }
+
+    /// Law 10: what was corrected to less is told as it is.
+    #[test]
+    fn a_text_that_ends_shorter_is_printed_again() {
+        let mut reply = Transcript::new(false);
+        reply.grow("Done. And more");
+        assert_eq!(reply.settle("Done."), "\nDone.");
     }
 
     #[test]

@@ -29,6 +29,11 @@ fn value(kind: Kind) -> String {
         Kind::ModelName => "`\"provider/model\"`".into(),
         Kind::Whole { min, max, unit } => format!("{min} to {max} {unit}").trim_end().to_owned(),
         Kind::Word { only, .. } => format!("`\"{only}\"`"),
+        Kind::QueueMode | Kind::DropPolicy => {
+            let names = kind.choices().into_iter();
+            let names: Vec<_> = names.map(|name| format!("`\"{name}\"`")).collect();
+            names.join(", ")
+        }
     }
 }
 
@@ -36,6 +41,7 @@ fn default(key: &Key) -> String {
     match key.default {
         Otherwise::Unset => "none".into(),
         Otherwise::Word(word) => format!("`\"{word}\"`"),
+        Otherwise::Choice(name) => format!("`\"{}\"`", name()),
         Otherwise::Whole(number) => number().to_string(),
         Otherwise::Machine(_, words) => words.into(),
     }

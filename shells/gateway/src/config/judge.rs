@@ -2,18 +2,23 @@
 //!
 //! It only adds findings; the values stay as they are.
 
+use std::collections::BTreeSet;
+
 use tidegate_models::BadProvider;
 
 use super::nearest::nearest;
 use super::read::Reading;
 use super::settings;
 use super::source::{Place, Source, echo};
+use super::table::Kind;
+use crate::supervisor::RESERVE_MS;
 
 /// Judges everything that was read and laid over it.
 pub fn judge(reading: &mut Reading) {
     providers(reading);
     primary(reading);
     pauses(reading);
+    stop(reading);
 }
 
 fn providers(reading: &mut Reading) {
@@ -54,10 +59,14 @@ fn providers(reading: &mut Reading) {
 
 fn primary(reading: &mut Reading) {
     let place = Place::of("agents.defaults.model.primary");
+    if let Some((source, text)) = reading.bare_model.take() {
+        return bare_model(reading, source, place, &text);
+    }
     let Some((id, model)) = settings::primary(&reading.values) else {
         let ids = settings::provider_ids(&reading.values);
         if let Some(id) = ids.first()
             && !reading.values.contains_key(&place)
+            && reading.problems.before(&place).next().is_none()
             && let Some(source) = settings::source_within(&reading.values, id)
         {
             let says = "is not in use, and the demo model answers: set \
@@ -74,7 +83,7 @@ fn primary(reading: &mut Reading) {
         // What is wrong there was said; what else would be is not known.
         return;
     }
-    let ids = settings::provider_ids(&reading.values);
+    let ids = provider_names(reading);
     let source = source_of(reading, &place);
     if !ids.contains(&id) {
         let near = nearest(&id, ids.iter().map(String::as_str));
@@ -94,6 +103,35 @@ fn primary(reading: &mut Reading) {
         let says = not_there(&names, near.as_deref(), &models);
         reading.problem(source, place, says, near);
     }
+}
+
+/// The model is named without its provider. Its text may be a secret in the wrong place; what
+/// is proposed is made of names that are configured.
+fn bare_model(reading: &mut Reading, source: Source, place: Place, text: &str) {
+    let ids = provider_names(reading);
+    let listed = |id: &String| settings::models(&reading.values, id);
+    let of_model = ids.iter().find(|id| listed(id).contains(text));
+    let near = match of_model {
+        Some(id) => Some(format!("{id}/{text}")),
+        None => nearest(text, ids.iter().map(String::as_str)).map(|near| {
+            let models = settings::models(&reading.values, near);
+            let model = models.first().map_or("<model>", String::as_str);
+            format!("{near}/{model}")
+        }),
+    };
+    let meant = near.as_deref().map_or_else(String::new, |near| {
+        format!("; did you mean \"{}\"?", echo(near))
+    });
+    let expected = Kind::ModelName.expectation();
+    let says = format!("names no provider{meant}; expected {expected}");
+    reading.problem(source, place, says, near);
+}
+
+/// The providers that stand in the file, also those with which something is wrong.
+fn provider_names(reading: &Reading) -> BTreeSet<String> {
+    let mut names = settings::provider_ids(&reading.values);
+    names.extend(reading.problems.names_in(&Place::of("models.providers")));
+    names
 }
 
 /// The most names that a finding lists (law 9).
@@ -136,6 +174,19 @@ fn pauses(reading: &mut Reading) {
              expected storeRetryMaxMs to be at least storeRetryMs"
         );
         reading.problem(source, place, says, None);
+    }
+}
+
+/// A supervisor that kills before the reserve is over leaves a drain no time.
+fn stop(reading: &mut Reading) {
+    let path = "tidegate.limits.supervisorStopMs";
+    if settings::whole(&reading.values, path).is_some_and(|ms| ms <= RESERVE_MS) {
+        let says = format!(
+            "leaves a stop no time for the runs at work: {RESERVE_MS} ms of it are kept back \
+             for the last writes; they go on after the next start"
+        );
+        let place = Place::of(path);
+        reading.warning(source_of(reading, &place), place, says);
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use tidegate_text::Named;
 use tidegate_wire::Secret;
 
 use super::expand::{Lookup, expand};
@@ -57,6 +58,9 @@ pub struct Reading {
     pub warnings: Findings,
     /// The first secret that stands in the file itself and not in a variable.
     pub bare_secret: Option<(Place, At)>,
+    /// A model that names no provider, and who set it. Which is meant is judged where the
+    /// providers are known.
+    pub bare_model: Option<(Source, String)>,
 }
 
 impl Reading {
@@ -129,7 +133,7 @@ impl Reader<'_> {
         for (name, shape) in &group.holds {
             if let Shape::Leaf(key) = shape
                 && key.is_needed
-                && entries.iter().all(|entry| entry.name != *name)
+                && entries.iter().all(|entry| !means(entry, group, name))
             {
                 let says = format!("has no {name}; expected {}", key.kind.expectation());
                 self.problem(at, place, says, None);
@@ -269,8 +273,14 @@ impl Reader<'_> {
                 format!("can't be \"{text}\": {missing}; expected \"{only}\"")
             }
             Kind::ModelName if !is_model(text) => {
-                format!("names no provider; expected {}", kind.expectation())
+                let source = Source::File(Arc::clone(self.file), at);
+                self.reading.bare_model = Some((source, text.trim().to_owned()));
+                return None;
             }
+            Kind::QueueMode | Kind::DropPolicy => match kind.choice(text.trim()) {
+                Some(choice) => return Some(self.chosen(choice, at, place)),
+                None => return self.not_chosen(kind, text.trim(), at, place),
+            },
             Kind::Word { .. } | Kind::Whole { .. } => {
                 format!("is another text; expected {}", kind.expectation())
             }
@@ -286,6 +296,30 @@ impl Reader<'_> {
             Kind::Text | Kind::ModelName => return Some(Value::Text(text.trim().into())),
         };
         self.problem(at, place, says, None);
+        None
+    }
+
+    fn chosen(&mut self, choice: Named<&'static str>, at: At, place: &Place) -> Value {
+        if choice.is_past {
+            let says = format!(
+                "is a name of the past; it is taken for \"{}\"",
+                choice.value
+            );
+            let source = Source::File(Arc::clone(self.file), at);
+            self.reading.warning(source, place.clone(), says);
+        }
+        Value::Text(choice.value.into())
+    }
+
+    fn not_chosen(&mut self, kind: Kind, text: &str, at: At, place: &Place) -> Option<Value> {
+        let near = nearest(text, kind.choices());
+        let near_says = near.map(|near| format!("; did you mean \"{near}\"?"));
+        let says = format!(
+            "is another text{}; expected {}",
+            near_says.unwrap_or_default(),
+            kind.expectation()
+        );
+        self.problem(at, place, says, near.map(ToOwned::to_owned));
         None
     }
 
@@ -317,6 +351,12 @@ impl Reader<'_> {
         let source = Source::File(Arc::clone(self.file), at);
         self.reading.problem(source, place.clone(), says, nearest);
     }
+}
+
+/// Whether an entry is the key `name`, or a slip for it, which is told by itself.
+fn means(entry: &Entry, group: &Group, name: &str) -> bool {
+    entry.name == name
+        || group.get(&entry.name).is_none() && nearest(&entry.name, group.names()) == Some(name)
 }
 
 /// A key of this very name that stands somewhere else.

@@ -70,11 +70,16 @@ fn of_key(key: &Key) -> Value {
         Kind::Word { only, .. } => json!({
             "anyOf": [{ "const": only }, { "type": "string", "pattern": "\\$\\{" }]
         }),
+        // Other spellings are accepted too: an editor proposes these.
+        Kind::QueueMode | Kind::DropPolicy => json!({
+            "anyOf": [{ "enum": key.kind.choices() }, { "type": "string", "minLength": 1 }]
+        }),
     };
     schema["description"] = says(key).into();
     match key.default {
         Otherwise::Unset => {}
         Otherwise::Word(word) => schema["default"] = word.into(),
+        Otherwise::Choice(name) => schema["default"] = name().into(),
         Otherwise::Whole(number) => schema["default"] = number().into(),
         // The schema is the same on every machine.
         Otherwise::Machine(_, words) => {

@@ -6,11 +6,13 @@ use std::collections::BTreeSet;
 
 use tidegate_core::{Budget, Config};
 use tidegate_models::{BadProvider, OpenAiChat, ReqwestTransport, Secret as ProviderKey};
+use tidegate_text::{drop_policy, queue_mode};
 use tidegate_wire::Secret;
 
 use super::read::{Setting, Value, Values};
 use super::source::{Place, Source, Step};
 use super::table::{Default as Otherwise, KEYS, Key};
+use crate::supervisor::drain_budget_ms;
 
 /// What the gateway runs with.
 #[derive(Clone, Debug)]
@@ -21,7 +23,7 @@ pub struct Settings {
     pub token: Option<(Secret, Source)>,
     /// Whose model answers; `None` is the demo model.
     pub provider: Option<Provider>,
-    /// The core's configuration but for its provider.
+    /// The core's configuration but for its provider. A supervisor's limit is in its drain.
     pub core: Config,
 }
 
@@ -65,11 +67,20 @@ impl Settings {
                 }),
             ..Config::default()
         };
+        if let Some(mode) = word(values, "messages.queue.mode").and_then(queue_mode) {
+            core.queue.mode = mode.value;
+        }
+        if let Some(policy) = word(values, "messages.queue.drop").and_then(drop_policy) {
+            core.queue.drop = policy;
+        }
         for key in KEYS {
             if let (Some(slot), Some(value)) = (key.slot, whole(values, key.path)) {
                 slot(&mut core, value);
             }
         }
+        let stop_ms = values.get(&Place::of("tidegate.limits.supervisorStopMs"));
+        let stop_ms = stop_ms.and_then(Setting::whole);
+        core.drain_budget_ms = drain_budget_ms(core.drain_budget_ms, stop_ms);
         Self {
             port: port.unwrap_or_default(),
             token: token.and_then(|set| Some((set.secret()?.clone(), set.source.clone()))),
@@ -118,13 +129,18 @@ pub fn row(path: &str) -> &'static Key {
     found.unwrap_or_else(|| panic!("the table has a row {path}"))
 }
 
+/// The text that is set at a path without `*`.
+fn word<'a>(values: &'a Values, path: &str) -> Option<&'a str> {
+    values.get(&Place::of(path)).and_then(Setting::text)
+}
+
 /// The number at a path without `*`, set or by default.
 #[must_use]
 pub fn whole(values: &Values, path: &str) -> Option<u64> {
     let set = values.get(&Place::of(path)).and_then(Setting::whole);
     set.or_else(|| match row(path).default {
         Otherwise::Whole(number) | Otherwise::Machine(number, _) => Some(number()),
-        Otherwise::Unset | Otherwise::Word(_) => None,
+        Otherwise::Unset | Otherwise::Word(_) | Otherwise::Choice(_) => None,
     })
 }
 

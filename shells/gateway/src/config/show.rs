@@ -75,6 +75,7 @@ fn otherwise(key: &Key) -> Json {
     match key.default {
         Otherwise::Unset => Json::Null,
         Otherwise::Word(word) => word.into(),
+        Otherwise::Choice(name) => name().into(),
         Otherwise::Whole(number) | Otherwise::Machine(number, _) => number().into(),
     }
 }

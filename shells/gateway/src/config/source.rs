@@ -197,6 +197,16 @@ impl Findings {
             .any(|found| found.place.0.starts_with(&place.0))
     }
 
+    /// The names in the object at `place` with which, or within which, something is wrong.
+    pub fn names_in<'a>(&'a self, place: &'a Place) -> impl Iterator<Item = String> + 'a {
+        let below = |found: &'a Finding| found.place.0.strip_prefix(place.0.as_slice());
+        let names = self.told.iter().filter_map(below);
+        names.filter_map(|steps| match steps.first() {
+            Some(Step::Name(name)) => Some(name.clone()),
+            _ => None,
+        })
+    }
+
     /// A line for each, and one for those that are only counted.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {

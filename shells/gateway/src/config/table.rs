@@ -5,7 +5,8 @@
 
 use std::num::NonZero;
 
-use tidegate_core::{Config, DEFAULT_BUDGET_MS};
+use tidegate_core::{Config, DEFAULT_BUDGET_MS, LaneCaps, QueueSettings};
+use tidegate_text as text;
 
 use crate::cli::DEFAULT_PORT;
 
@@ -44,6 +45,10 @@ pub enum Kind {
         /// Why they are not now.
         missing: &'static str,
     },
+    /// A queue mode, under any of its names.
+    QueueMode,
+    /// A drop policy, under any of its names.
+    DropPolicy,
 }
 
 impl Kind {
@@ -61,7 +66,32 @@ impl Kind {
                 format!("a whole number from {min} to {max}{unit}")
             }
             Self::Word { only, .. } => format!("\"{only}\""),
+            Self::QueueMode | Self::DropPolicy => format!("one of {}", self.choices().join(", ")),
         }
+    }
+
+    /// The names of what can be chosen; empty where it is no choice.
+    #[must_use]
+    pub fn choices(self) -> Vec<&'static str> {
+        match self {
+            Self::QueueMode => text::QUEUE_MODES.map(text::queue_mode_name).into(),
+            Self::DropPolicy => text::DROP_POLICIES.map(text::drop_policy_name).into(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What a word chooses, under its first name, and whether the word is one of the past.
+    #[must_use]
+    pub fn choice(self, word: &str) -> Option<text::Named<&'static str>> {
+        let (value, is_past) = match self {
+            Self::QueueMode => {
+                let mode = text::queue_mode(word)?;
+                (text::queue_mode_name(mode.value), mode.is_past)
+            }
+            Self::DropPolicy => (text::drop_policy_name(text::drop_policy(word)?), false),
+            _ => return None,
+        };
+        Some(text::Named { value, is_past })
     }
 }
 
@@ -72,6 +102,8 @@ pub enum Default {
     Unset,
     /// This word.
     Word(&'static str),
+    /// This choice.
+    Choice(fn() -> &'static str),
     /// This number.
     Whole(fn() -> u64),
     /// This number, which depends on the machine; the words tell how.
@@ -302,6 +334,48 @@ pub const KEYS: &[Key] = &[
             "Runs at work at once over all sessions; further ones wait.",
         )
     },
+    Key {
+        slot: Some(|config, value| config.lanes.subagent = fitted(value)),
+        ..key(
+            "agents.defaults.subagents.maxConcurrent",
+            whole(1, 1_024, "runs"),
+            Default::Whole(|| u64::from(LaneCaps::default().subagent)),
+            "Runs at work at once in the lane `subagent`, over all sessions.",
+        )
+    },
+    key(
+        "messages.queue.mode",
+        Kind::QueueMode,
+        Default::Choice(|| text::queue_mode_name(queue().mode)),
+        "What a message does whose session is busy: it steers the run at work, gets a run of its \
+         own afterwards, is collected with the others that wait, or interrupts. `/queue` in a \
+         chat sets it for one session or message.",
+    ),
+    Key {
+        slot: Some(|config, value| config.queue.debounce_ms = fitted(value)),
+        ..key(
+            "messages.queue.debounceMs",
+            whole(0, text::DEBOUNCE_MAX_MS, "ms"),
+            Default::Whole(|| queue().debounce_ms),
+            "How long a session must have been quiet before what waits there goes on.",
+        )
+    },
+    Key {
+        slot: Some(|config, value| config.queue.cap = fitted(value)),
+        ..key(
+            "messages.queue.cap",
+            whole(1, text::QUEUE_CAP_MAX as u64, "messages"),
+            Default::Whole(|| queue().cap.into()),
+            "The most messages that may wait in a session.",
+        )
+    },
+    key(
+        "messages.queue.drop",
+        Kind::DropPolicy,
+        Default::Choice(|| text::drop_policy_name(queue().drop)),
+        "What gives way beyond that: the oldest message, with a line of it for the model \
+         (summarize) or without (old), or the newcomer (new). Whoever sent it is told.",
+    ),
     limit!(
         "sessionQueueCap",
         session_queue_cap,
@@ -351,6 +425,14 @@ pub const KEYS: &[Key] = &[
         "ms",
         "How long a stop waits for the runs at work; what is still open then goes on after the \
          next start."
+    ),
+    key(
+        "tidegate.limits.supervisorStopMs",
+        whole(1, 86_400_000, "ms"),
+        Default::Unset,
+        "When whoever stops the gateway kills it, counted from the stop signal (systemd: \
+         TimeoutStopSec). A stop then waits for the runs at work until 15 s before that at most. \
+         Without it: drainBudgetMs alone; a systemd that is told of the stop waits for it.",
     ),
     limit!(
         "replyCapBytes",
@@ -426,10 +508,6 @@ pub const RETIRED: &[Retired] = &[
         instead: "the main session's key is always \"main\"",
     },
     Retired {
-        path: "messages.queue.debounceMs",
-        instead: "it is built in how messages to a busy session wait for their turn",
-    },
-    Retired {
         path: "diagnostics.stuckSessionWarnMs",
         instead: "the limits of a silent run are built in; see models.providers.*.timeoutSeconds \
                   and agents.defaults.timeoutSeconds",
@@ -446,6 +524,11 @@ pub const SHORTS: &[Short] = &[Short {
     path: "agents.defaults.model",
     name: "primary",
 }];
+
+/// How a session queues where nothing says otherwise.
+fn queue() -> QueueSettings {
+    Config::default().queue
+}
 
 /// Spec 2.1: four runs for each core, and never fewer than eight.
 fn lane() -> u64 {

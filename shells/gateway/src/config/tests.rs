@@ -6,7 +6,7 @@ use clap::{Args, FromArgMatches};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::Value as Json;
-use tidegate_core::{Budget, Config};
+use tidegate_core::{Budget, Config, DropPolicy, QueueMode, QueueSettings};
 
 use super::read::{Reading, Value};
 use super::shape::steps;
@@ -72,7 +72,7 @@ fn all_mistakes_are_told_in_their_order() {
              without a /",
             "f:4:3: timeoutSeconds is not a known key; did you mean \
              models.providers.<id>.timeoutSeconds?; expected one of $schema, gateway, models, \
-             agents, tidegate",
+             agents, messages, tidegate",
             "f:4:44: agents.defaults.timeoutSeconds is another number; expected a whole number \
              from 0 to 31536000 (s)",
             "f:4:68: agents is set twice, first in line 4",
@@ -93,6 +93,18 @@ fn what_values_mean_together_is_judged() {
         (
             format!("{{ {local}, agents: {{ defaults: {{ model: {{ primary: 'local/n' }} }} }} }}"),
             "names the model \"n\" of local, which is not configured; expected one of m",
+        ),
+        (
+            format!("{{ {local}, agents: {{ defaults: {{ model: 'm' }} }} }}"),
+            "names no provider; did you mean \"local/m\"?; expected text of the form",
+        ),
+        (
+            format!("{{ {local}, agents: {{ defaults: {{ model: 'locl' }} }} }}"),
+            "names no provider; did you mean \"local/m\"?; expected text of the form",
+        ),
+        (
+            format!("{{ {local}, agents: {{ defaults: {{ model: 'another' }} }} }}"),
+            "names no provider; expected text of the form",
         ),
         (
             "{ models: { providers: { a: { baseUrl: 'http://u:sk-1@h/v1' } } } }".into(),
@@ -123,12 +135,48 @@ fn what_values_mean_together_is_judged() {
 /// A broken provider is told once, and not that it is missing as well.
 #[test]
 fn one_mistake_is_one_finding() {
-    for models in ["{ a: { baseUrl: 5 } }", "{ a: {} }", "{ a: 5 }", "[]"] {
+    for models in [
+        "{ a: { baseUrl: 5 } }",
+        "{ a: { baseURL: 'http://h/v1' } }",
+        "{ a: { bseUrl: 'http://h/v1' } }",
+        "{ a: { models: [{ di: 'm' }], baseUrl: 'http://h/v1' } }",
+        "{ a: {} }",
+        "{ a: 5 }",
+        "[]",
+    ] {
         let text = format!(
             "{{ models: {{ providers: {models} }}, agents: {{ defaults: {{ model: 'a/m' }} }} }}"
         );
         assert_eq!(problems(&text).len(), 1, "{:#?}", problems(&text));
     }
+}
+
+/// Law 10: a provider with a mistake in it is there all the same, and is the one that is meant;
+/// a model that is set in a wrong way is no model that is not set.
+#[test]
+fn a_broken_provider_is_still_the_nearest_one() {
+    let text = "{ models: { providers: { local: { baseurl: 'http://h/v1' } } }, \
+                agents: { defaults: { model: 'lcal/m' } } }";
+    let said = problems(text);
+    assert_eq!(said.len(), 2, "{said:#?}");
+    assert!(
+        said[1].contains("did you mean \"local/m\"?; expected one of local"),
+        "{said:#?}"
+    );
+    let text = "{ models: { providers: { local: { baseUrl: 'http://h/v1' } } }, \
+                agents: { defaults: { model: 'local' } } }";
+    let reading = read(text, &[]);
+    assert_eq!(
+        reading.warnings.count(),
+        0,
+        "{:#?}",
+        reading.warnings.lines()
+    );
+    let said = reading.problems.lines();
+    assert!(
+        said.len() == 1 && said[0].contains("did you mean \"local/<model>\"?"),
+        "{said:#?}"
+    );
 }
 
 /// Law 9
@@ -262,6 +310,74 @@ fn each_limit_reaches_the_core() {
     }
 }
 
+/// P21: the limit of whoever stops the process is in the drain that the core is given.
+#[test]
+fn a_supervisors_limit_shortens_the_drain() {
+    let limits = |text: &str| format!("{{ tidegate: {{ limits: {{ {text} }} }} }}");
+    for (text, budget, warned) in [
+        ("supervisorStopMs: 90000", 75_000, 0),
+        ("supervisorStopMs: 90000, drainBudgetMs: 1000", 1_000, 0),
+        ("supervisorStopMs: 1000000", 300_000, 0),
+        ("supervisorStopMs: 15000", 0, 1),
+    ] {
+        let text = limits(text);
+        assert_eq!(settings(&text, &[]).core.drain_budget_ms, budget, "{text}");
+        assert_eq!(read(&text, &[]).warnings.count(), warned, "{text}");
+    }
+}
+
+/// R44, R45, R46, R47: the words of `messages.queue` reach the core under every name; a name of
+/// the past is told.
+#[test]
+fn how_a_session_queues_reaches_the_core() {
+    let queue = |text: &str| {
+        settings(&format!("{{ messages: {{ queue: {text} }} }}"), &[])
+            .core
+            .queue
+    };
+    assert_eq!(queue("{}"), QueueSettings::default());
+    let whole = QueueSettings {
+        mode: QueueMode::Collect,
+        debounce_ms: 2_000,
+        cap: 7,
+        drop: DropPolicy::Old,
+    };
+    let set = "{ mode: 'coalesce', debounceMs: 2000, cap: 7, drop: ' Oldest ' }";
+    assert_eq!(queue(set), whole);
+    let past = "{ messages: { queue: { mode: 'steer+backlog' } } }";
+    let said = read(past, &[]).warnings.lines();
+    assert!(
+        said.len() == 1 && said[0].contains("name of the past; it is taken for \"followup\""),
+        "{said:#?}"
+    );
+    assert_eq!(settings(past, &[]).core.queue.mode, QueueMode::Followup);
+    for (wrong, says) in [
+        (
+            "mode: 'stear'",
+            "mode is another text; did you mean \"steer\"?; expected one of steer, followup, collect, interrupt",
+        ),
+        ("mode: 5", "mode is 5; expected one of steer"),
+        (
+            "drop: 'sk-hidden'",
+            "drop is another text; expected one of summarize, old, new",
+        ),
+        (
+            "cap: 0",
+            "cap is 0; expected a whole number from 1 to 65536 (messages)",
+        ),
+        (
+            "debounceMs: '2s'",
+            "debounceMs is text; expected a whole number",
+        ),
+    ] {
+        let said = problems(&format!("{{ messages: {{ queue: {{ {wrong} }} }} }}"));
+        assert!(
+            said.len() == 1 && said[0].contains(says),
+            "{wrong}: {said:#?}"
+        );
+    }
+}
+
 /// The JSON5 text in which `path` has `value`.
 fn nested(path: &'static str, value: &str) -> String {
     steps(path)
@@ -306,6 +422,9 @@ fn right(key: &Key) -> BoxedStrategy<(String, Json)> {
             .boxed(),
         Kind::Whole { min, max, .. } => (min..=max).prop_map(|n| (n.to_string(), n.into())).boxed(),
         Kind::Word { only, .. } => Just(text(only.into())).boxed(),
+        Kind::QueueMode | Kind::DropPolicy => select(key.kind.choices())
+            .prop_map(move |name| text(name.into()))
+            .boxed(),
         Kind::ModelName => "[a-z0-9/:.-]{1,20}"
             .prop_map(move |m| text(format!("p/{m}")))
             .boxed(),

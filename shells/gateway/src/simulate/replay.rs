@@ -13,7 +13,7 @@ use tidegate_sim::{
 use super::finding::seed_again;
 use super::{exit_of, fates};
 use crate::called::quoted;
-use crate::cli::SimReplayArgs;
+use crate::cli::{Planted, SimReplayArgs, faults};
 use crate::exit::Exit;
 use crate::out;
 use crate::problem::{Origin, Problem};
@@ -23,6 +23,10 @@ const HEADER_CHARS: usize = 96;
 
 /// Runs `sim replay`.
 pub fn replay(args: &SimReplayArgs) -> Exit {
+    if args.fault == Some(Planted::List) {
+        out::line(&faults(""));
+        return Exit::Ok;
+    }
     let recording = match recording(args) {
         Ok(recording) => recording,
         Err(problem) => return problem.tell(false),
@@ -70,12 +74,24 @@ pub fn replay(args: &SimReplayArgs) -> Exit {
     exit_of(violation.code)
 }
 
+fn fault(planted: Option<Planted>) -> Option<Fault> {
+    match planted {
+        Some(Planted::Fault(fault)) => Some(fault),
+        Some(Planted::List) | None => None,
+    }
+}
+
 fn recording(args: &SimReplayArgs) -> Result<Recording, Problem> {
     match (args.seed, &args.recording, &args.file) {
         (_, Some(recording), _) => Ok(recording.clone()),
         (_, _, Some(file)) => from_file(file),
-        // The command line has one of the three.
-        (seed, None, None) => Ok(of_seed(seed.unwrap_or_default(), args.fault)),
+        (Some(seed), None, None) => Ok(of_seed(seed, fault(args.fault))),
+        (None, None, None) => Err(Problem::new(
+            Exit::Usage,
+            Origin::Cli,
+            "a fault needs a seed to be replayed with",
+        )
+        .remedy("Give it --seed N; --fault list names the faults.")),
     }
 }
 
