@@ -165,11 +165,11 @@ impl Core {
             }
             // Bound to a turn, it ends with it; not yet bound, it may still be given back.
             State::Along { turn, bound } => {
-                if !bound {
-                    run.stop.get_or_insert(cancelled(false));
-                    return true;
+                if bound {
+                    return self.is_being_cancelled(turn);
                 }
-                return self.is_being_cancelled(turn);
+                run.stop.get_or_insert(cancelled(false));
+                self.take_out(id, turn);
             }
             State::Claiming {
                 pending: Pending::Refused,
@@ -189,6 +189,39 @@ impl Core {
 }
 
 impl Core {
+    /// The claim of a run was refused: the stopped ones among those that it was to bind end.
+    pub(crate) fn take_out_stopped(&mut self, turn: RunId) {
+        let along = self.runs.get(&turn).map(|run| run.along.clone());
+        for id in along.unwrap_or_default() {
+            if self.runs.get(&id).is_some_and(|run| run.stop.is_some()) {
+                self.take_out(id, turn);
+            }
+        }
+    }
+
+    /// A stopped message that was to be taken along ends by itself, if the claim that was to
+    /// bind it was refused and waits to be ordered again.
+    fn take_out(&mut self, id: RunId, turn: RunId) {
+        let Some(head) = self.runs.get_mut(&turn) else {
+            return;
+        };
+        let State::Claiming {
+            pending: Pending::Refused,
+            ..
+        } = head.state
+        else {
+            return;
+        };
+        head.along.retain(|&run| run != id);
+        let Some(run) = self.runs.get_mut(&id) else {
+            return;
+        };
+        run.state = State::Waiting;
+        if let Some(outcome) = run.stop {
+            self.end_waiting(id, outcome);
+        }
+    }
+
     fn is_being_cancelled(&self, id: RunId) -> bool {
         let Some(run) = self.runs.get(&id) else {
             return false;

@@ -84,6 +84,7 @@ impl Core {
                     };
                     let wait = store_backoff(&self.config, tries);
                     self.arm_in(Timer::StoreRetry(id), wait);
+                    self.take_out_stopped(id);
                 }
             },
         }

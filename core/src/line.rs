@@ -276,6 +276,10 @@ impl Core {
         let Turn::Chat { queue, route, .. } = run.turn else {
             return;
         };
+        // What an earlier life began goes on with what it had taken along.
+        if run.attempt > Attempt(0) {
+            return;
+        }
         let session_id = run.session;
         let Some(session) = self.sessions.get(&session_id) else {
             return;

@@ -292,6 +292,10 @@ impl Core {
                     self.reopen_along(id, run);
                 }
                 self.count_ahead(id);
+                // What was at work is at work again before what waited for the load is taken in.
+                if self.has_begun_head(id) {
+                    self.advance(id);
+                }
                 self.take_up(id, waiting);
             }
             LoadReport::NotOwner => {
@@ -389,14 +393,24 @@ impl Core {
         }
     }
 
+    /// Whether an earlier life had the head of a reopened session's line at work.
+    fn has_begun_head(&self, id: SessionId) -> bool {
+        let session = self.sessions.get(&id);
+        let head = session.and_then(|session| session.waiting.front());
+        head.and_then(|head| self.runs.get(head))
+            .is_some_and(|run| run.attempt > Attempt(0))
+    }
+
     /// Notes who stands before each that waits, for the notice of a long wait (B-005).
     fn count_ahead(&mut self, id: SessionId) {
         let Some(session) = self.sessions.get(&id) else {
             return;
         };
-        for (before, run) in (0..).zip(&session.waiting) {
+        let active = u32::from(self.has_begun_head(id));
+        for (before, run) in (0u32..).zip(&session.waiting) {
             if let Some(run) = self.runs.get_mut(run) {
-                run.ahead = (0, before);
+                let active = active.min(before);
+                run.ahead = (active, before - active);
             }
         }
     }

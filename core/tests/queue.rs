@@ -359,17 +359,19 @@ fn a_claim_that_is_not_written_gives_back_what_it_was_to_take_along() {
     let out = b.settle(&out);
     assert_eq!(claims(&out), [(run(11), vec![run(12), run(13)])]);
     let ticket = claim_ticket(&out);
-    let report = ClaimReport::Refused(StoreError::Busy);
-    b.hand(Input::Claimed { ticket, report });
     let out = b.abort(1, Some(12));
     assert_eq!(answers(&out), [], "whether it was bound is not known yet");
+    let report = ClaimReport::Refused(StoreError::Busy);
+    let out = b.hand(Input::Claimed { ticket, report });
+    let out = b.store(out);
+    assert_eq!(
+        ends(&out)[0].run,
+        run(12),
+        "it was not bound, and is stopped"
+    );
     let out = b.abort(1, Some(11));
     let out = b.store(out);
-    let gone: Vec<RunId> = ends(&out).into_iter().map(|end| end.run).collect();
-    assert!(
-        gone.contains(&run(11)) && gone.contains(&run(12)),
-        "{gone:?}"
-    );
+    assert_eq!(ends(&out)[0].run, run(11));
     assert_eq!(claims(&out), [(run(13), vec![])]);
 }
 
@@ -519,7 +521,7 @@ fn a_restarted_turn_keeps_what_it_took_along() {
         open(12, 0, None),
     ];
     let out = b.load_with(&out, runs);
-    assert_eq!(claims(&out), [(run(10), vec![run(11), run(12)])]);
+    assert_eq!(claims(&out), [(run(10), vec![run(11)])]);
     let out = b.store(out);
     let out = b.completed(model_ticket(&out));
     let told: Vec<_> = ends(&out)
@@ -527,5 +529,66 @@ fn a_restarted_turn_keeps_what_it_took_along() {
         .map(|end| (end.run, end.turn))
         .collect();
     let turn = Some(run(10));
-    assert_eq!(told, [(run(10), None), (run(11), turn), (run(12), turn)]);
+    assert_eq!(told, [(run(10), None), (run(11), turn)]);
+}
+
+/// P17, B-075: a message that a refused claim was to take along is stopped at once.
+#[test]
+fn a_message_of_a_refused_claim_is_stopped_at_once() {
+    let (mut b, call) = busy(QueueSettings {
+        mode: Collect,
+        debounce_ms: 0,
+        ..QueueSettings::default()
+    });
+    for r in [11, 12, 13] {
+        b.chatted(1, r, None);
+    }
+    let out = b.complete(call);
+    let out = b.settle(&out);
+    let ticket = claim_ticket(&out);
+    let report = ClaimReport::Refused(StoreError::Busy);
+    b.hand(Input::Claimed { ticket, report });
+    let out = b.abort(1, Some(12));
+    let out = b.store(out);
+    assert_eq!(ends(&out)[0].run, run(12));
+    assert!(
+        matches!(&answers(&out).last(), Some((_, Answer::Aborted { runs })) if *runs == [run(12)])
+    );
+    let out = b.pass(1_000);
+    assert_eq!(claims(&out), [(run(11), vec![run(13)])]);
+}
+
+/// P23, P18: what an earlier life had at work is at work again before what came during the load
+/// is taken in: withdrawing what waits leaves it alone.
+#[test]
+fn what_was_at_work_is_not_withdrawn_with_what_waits() {
+    let mut b = Bench::new(Config::default());
+    let open = |r, attempt| OpenRun {
+        run: run(r),
+        body: Fingerprint::from_u128(1),
+        budget: None,
+        left_ms: None,
+        accepted_at: Wall(r as u64),
+        attempt: Attempt(attempt),
+        turn: Turn::Agent,
+        lane: LaneName::Main,
+        priority: Priority::Foreground,
+        along: None,
+    };
+    let request = b.request();
+    let load = b.hand(Input::Resume {
+        request,
+        session: session(1),
+    });
+    let abort = b.request();
+    b.hand(Input::Abort {
+        request: abort,
+        session: session(1),
+        scope: Scope::Queued,
+    });
+    let out = b.load_with(&load, vec![open(10, 1), open(11, 0)]);
+    let out = b.store(out);
+    let stopped: Vec<RunId> = ends(&out).into_iter().map(|end| end.run).collect();
+    assert_eq!(stopped, [run(11)]);
+    assert_eq!(model_ticket(&out).subject, Subject::Run(run(10)));
 }
