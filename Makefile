@@ -14,7 +14,7 @@ SEEDS ?= 0..2000
 export PROPTEST_RNG_SEED ?= 2026
 # The campaign's seeds begin at the commit, so that each night draws others and any repeats.
 CAMPAIGN_FROM = $(shell printf '%d' 0x$$(git rev-parse --short=8 HEAD))
-CAMPAIGN_SEEDS ?= $(CAMPAIGN_FROM)..$(shell expr $(CAMPAIGN_FROM) + 50000)
+CAMPAIGN_SEEDS ?= $(CAMPAIGN_FROM)..$(shell expr $(CAMPAIGN_FROM) + 100000)
 
 # All that the core may stand on: serde and its derive. Nothing else can bring IO or a clock in.
 PURE := tidegate-core serde serde_core serde_derive proc-macro2 quote syn unicode-ident
