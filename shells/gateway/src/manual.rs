@@ -163,7 +163,7 @@ message; answers go to standard output as they come. Everything else, such as wh
 stands and what was said before, goes to standard error.
 
 A line may be typed while a run is at work. It is sent at once; the session's queue mode decides \
-what becomes of it, and one line says it: queued behind others, steered into the run at work, \
+what becomes of it, and one line says it: queued behind others, given to the run at work or following it, \
 interrupting it, answered together with another message, or dropped because the queue is full.
 
 These lines are for the gateway, which carries them out and answers:

@@ -346,6 +346,10 @@ fn remedy(error: &WireError) -> Option<String> {
     if error.message.starts_with("unknown method") {
         return Some(format!("This gateway has: {}.", method::ALL.join(", ")));
     }
+    // How long a drain takes is not known; the message says when to send it again.
+    if error.details_reason() == Some("gateway-restarting") {
+        return None;
+    }
     let wait = error.retry_after_ms?;
     Some(format!("Try again in {} s.", wait.div_ceil(1_000)))
 }

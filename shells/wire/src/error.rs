@@ -83,6 +83,12 @@ impl WireError {
     pub fn details_code(&self) -> Option<&str> {
         self.details.as_ref()?.get("code")?.as_str()
     }
+
+    /// `details.reason`, if there is one.
+    #[must_use]
+    pub fn details_reason(&self) -> Option<&str> {
+        self.details.as_ref()?.get("reason")?.as_str()
+    }
 }
 
 /// Why a handshake's secret was refused.

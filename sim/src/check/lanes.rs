@@ -361,6 +361,12 @@ impl Check for Lanes {
                     (self.loads.remove(ticket), ticket.subject)
                 {
                     self.loaded(at.now, session, report);
+                    if let LoadReport::Loaded { open, .. } = report
+                        && let Some(head) = open.iter().find(|run| run.attempt.0 > 0)
+                    {
+                        // It goes on before anything that waited for the load.
+                        self.slots.begins(head.run, at.input);
+                    }
                 }
             }
             Input::WasReset { ticket, report } => {

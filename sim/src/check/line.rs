@@ -4,7 +4,7 @@
 //! Keeps its own list of each session's queue and its own reading of how a message queues.
 //! Where the core may know more than can be seen, only what is certain is judged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
     Accept, AcceptReport, Answer, ClaimOrder, ConfigureReport, DropPolicy, Event, Fingerprint,
@@ -113,6 +113,8 @@ pub(crate) struct Lines {
     loads: Vec<Ticket>,
     accepting: BTreeMap<Ticket, RunId>,
     changes: BTreeMap<Ticket, (SessionId, QueueOverride)>,
+    /// Sessions of which somebody stopped something: it may have waited for the store's word.
+    stopped: BTreeSet<SessionId>,
     /// A wait that must be told pending in this step, for this run.
     pending: Option<(RequestId, RunId)>,
     /// The chat message whose row this step made durable.
@@ -299,7 +301,10 @@ impl Check for Lines {
                 let queued = self.is_queued(*run) == Some(true);
                 self.pending = queued.then_some((*request, *run));
             }
-            Input::Abort { session, .. } => self.doubt(*session),
+            Input::Abort { session, .. } => {
+                self.stopped.insert(*session);
+                self.doubt(*session);
+            }
             Input::Accepted { ticket, report } => {
                 let Some(run) = self.accepting.remove(ticket) else {
                     return;
@@ -399,7 +404,15 @@ impl Check for Lines {
         }
     }
 
-    fn stepped(&mut self, at: &mut Moment<'_>, _input: &Input) {
+    fn stepped(&mut self, at: &mut Moment<'_>, input: &Input) {
+        if let Input::Loaded { ticket, .. }
+        | Input::WasReset { ticket, .. }
+        | Input::Configured { ticket, .. } = input
+            && let Subject::Session(session) = ticket.subject
+            && self.stopped.remove(&session)
+        {
+            self.doubt(session);
+        }
         if let Some((request, _)) = self.pending.take() {
             at.request(Code::PendingUntrue, request);
         }

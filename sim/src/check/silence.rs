@@ -252,6 +252,8 @@ impl Check for Silence {
         for call in self.calls.values_mut() {
             call.still_ms += ms;
             call.still_all_ms += ms;
+            // Nor could it be heard while the loop stood still again.
+            call.heard_by = call.heard_by.plus(ms);
         }
     }
 

@@ -76,6 +76,11 @@ impl Slots {
         self.runs.insert(run, run_of);
     }
 
+    /// What an earlier life had at work takes its place at the load.
+    pub(super) fn begins(&mut self, run: RunId, input: u64) {
+        self.eligible.insert(run, (input, None));
+    }
+
     /// Where a message was told to stand.
     pub(super) fn stands(&mut self, run: RunId, place: Place) {
         if let (Some(run), Place::Queued { ahead: 1.. }) = (self.runs.get_mut(&run), place) {

@@ -4,9 +4,9 @@
 //! session and its number in it: B2 is the second one of session B.
 
 use tidegate_core::{
-    AcceptReport, Answer, ClaimReport, Event, Input, Limit, LoadReport, LookupReport, ModelEnd,
-    ModelFact, Outcome, Output, Place, RequestId, ResetReport, RunId, Scope, SessionId,
-    SettleReport, Speaker, Subject, Timer, Turn, WaitResult,
+    AcceptReport, Answer, ClaimReport, ContentOwner, Event, Input, Limit, LoadReport, LookupReport,
+    ModelEnd, ModelFact, Outcome, Output, Place, QueueChange, RequestId, ResetReport, RunId, Scope,
+    SessionId, SettleReport, Speaker, Subject, Timer, Turn, WaitResult,
 };
 
 use crate::adapter::NOBODY;
@@ -125,9 +125,10 @@ fn input(input: &Input, due: Option<Timer>) -> String {
             session: of,
             change,
         } => format!(
-            "{} wants of session {}'s queue: {change:?}",
+            "{} wants of session {}'s queue: {}",
             request(*id),
-            session(*of)
+            session(*of),
+            wanted(change)
         ),
         Input::WasReset { ticket, report } => {
             let of = subject(ticket.subject);
@@ -361,11 +362,37 @@ fn output(output: &Output) -> Option<String> {
                 )
             }
         },
-        Output::Release { owner } => format!("release {owner:?}"),
+        Output::Release { owner } => match owner {
+            ContentOwner::Request(id) => format!("free what came with {}", request(*id)),
+            ContentOwner::Attempt(of, attempt) => {
+                format!("free the reply of {}, attempt {}", run(*of), attempt.0)
+            }
+        },
         Output::Forget { subject: of } => format!("forget {}", subject(*of)),
         Output::Drained => "the drain is over".into(),
         Output::Halt(halt) => format!("HALT: {halt}"),
     })
+}
+
+/// A word of the core's in small letters.
+fn low(word: impl std::fmt::Debug) -> String {
+    format!("{word:?}").to_lowercase()
+}
+
+/// A change of queue settings, in words.
+fn wanted(change: &QueueChange) -> String {
+    let QueueChange::Set(set) = change else {
+        return match change {
+            QueueChange::Show => "to see it".into(),
+            _ => "what is configured".into(),
+        };
+    };
+    let mut parts = Vec::new();
+    parts.extend(set.mode.map(low));
+    parts.extend(set.debounce_ms.map(|ms| format!("debounce {ms} ms")));
+    parts.extend(set.cap.map(|cap| format!("cap {cap}")));
+    parts.extend(set.drop.map(|drop| format!("drop {}", low(drop))));
+    parts.join(", ")
 }
 
 fn told(answer: &Answer) -> String {
@@ -379,7 +406,13 @@ fn told(answer: &Answer) -> String {
             }
         },
         Answer::Reset { generation, .. } => format!("it is at generation {}", generation.0),
-        Answer::Queue { settings, .. } => format!("it queues so: {settings:?}"),
+        Answer::Queue { settings, .. } => format!(
+            "it queues so: {}, debounce {} ms, cap {}, drop {}",
+            low(settings.mode),
+            settings.debounce_ms,
+            settings.cap,
+            low(settings.drop)
+        ),
         Answer::InFlight { run: of, .. } => format!("{} is in flight", run(*of)),
         Answer::Final { terminal, .. } => {
             format!(
@@ -395,7 +428,12 @@ fn told(answer: &Answer) -> String {
             WaitResult::Pending => format!("{} waits in its queue", run(*of)),
             WaitResult::Draining => format!("the wait for {} is cut short", run(*of)),
             WaitResult::TimedOut { known, .. } => {
-                format!("the wait for {} is over, known: {known:?}", run(*of))
+                let known = match known {
+                    Some(true) => "it has not ended",
+                    Some(false) => "there is no such run",
+                    None => "nobody could tell",
+                };
+                format!("the wait for {} is over: {known}", run(*of))
             }
         },
         Answer::Aborted { runs } => {

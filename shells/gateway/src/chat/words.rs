@@ -140,7 +140,9 @@ pub fn placed(ack: &ChatSendAck) -> Option<String> {
             Some(ahead) => format!("queued behind {ahead}"),
             None => "queued".into(),
         },
-        InputState::Steered => "steered into the run at work".into(),
+        InputState::Steered => {
+            "goes to the run at work if it calls the model again, else follows it".into()
+        }
         InputState::Interrupting => "interrupts the run at work".into(),
     })
 }
@@ -234,7 +236,7 @@ mod tests {
         assert_eq!(placed(InputState::Queued, Some(2)), "queued behind 2");
         assert_eq!(
             placed(InputState::Steered, None),
-            "steered into the run at work"
+            "goes to the run at work if it calls the model again, else follows it"
         );
         assert_eq!(
             placed(InputState::Interrupting, None),
