@@ -83,7 +83,7 @@ impl Core {
             return Some(Rejection::QueueFull);
         }
         let settings = self.settings(session);
-        if !turn.is_chat() || !busy || self.chats_waiting(session) < settings.cap as usize {
+        if !turn.is_chat() || !busy || self.chats(session).count() < settings.cap as usize {
             return None;
         }
         let gives_way = settings.drop != DropPolicy::New
@@ -129,13 +129,13 @@ impl Core {
         }
     }
 
-    fn chats_waiting(&self, session: &Session) -> usize {
-        let chats = session.waiting.iter().filter(|id| {
+    /// The chat messages in a line whose end is not decided.
+    fn chats<'a>(&'a self, session: &'a Session) -> impl Iterator<Item = RunId> + 'a {
+        session.waiting.iter().copied().filter(|id| {
             self.runs
                 .get(id)
-                .is_some_and(|run| run.is_queued() && run.stop.is_none())
-        });
-        chats.count()
+                .is_some_and(|run| run.turn.is_chat() && run.stop.is_none())
+        })
     }
 
     /// Whether a waiting message may give way: a chat message that is to steer nobody at work.
@@ -180,7 +180,14 @@ impl Core {
     fn make_room(&mut self, session_id: SessionId, newcomer: RunId) {
         while let Some(session) = self.sessions.get(&session_id) {
             let settings = self.settings(session);
-            if self.chats_waiting(session) <= settings.cap as usize {
+            // What is not durable yet has no claim to a place, and pushes nobody out.
+            let durable = |id: &RunId| {
+                self.runs
+                    .get(id)
+                    .is_some_and(|run| run.state == State::Waiting)
+            };
+            let chats = self.chats(session).filter(durable).count();
+            if chats <= settings.cap as usize {
                 return;
             }
             let by = settings.drop;
@@ -188,7 +195,7 @@ impl Core {
                 .waiting
                 .iter()
                 .copied()
-                .find(|&id| id != newcomer && self.may_drop(session, id));
+                .find(|id| *id != newcomer && durable(id) && self.may_drop(session, *id));
             let outcome = Outcome::Dropped { by };
             // The policy may have changed since the newcomer was let in.
             let victim = match by {

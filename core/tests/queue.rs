@@ -223,54 +223,6 @@ fn nobody_overtakes_what_waits() {
     assert_eq!(order, [10, 11, 12, 13, 14].map(run));
 }
 
-/// I28, spec 16.6: the table of overflow, with a, b and c waiting and one more arriving.
-#[test]
-fn an_overflow_drops_what_its_policy_says() {
-    use DropPolicy::{New, Old, Summarize};
-    // Policy, how many of the three are to steer, accepted, dropped, left.
-    type Row = (DropPolicy, usize, bool, &'static [u128], &'static [u128]);
-    let rows: [Row; 7] = [
-        (New, 0, false, &[], &[11, 12, 13]),
-        (Old, 0, true, &[11], &[12, 13, 14]),
-        (Summarize, 0, true, &[11], &[12, 13, 14]),
-        (Old, 1, true, &[12], &[11, 13, 14]),
-        (Summarize, 1, true, &[12], &[11, 13, 14]),
-        (Old, 3, false, &[], &[11, 12, 13]),
-        (Summarize, 3, false, &[], &[11, 12, 13]),
-    ];
-    for (drop, steers, accepted, dropped, left) in rows {
-        let (mut b, _) = busy(QueueSettings {
-            cap: 3,
-            drop,
-            ..QueueSettings::default()
-        });
-        for n in 0..3 {
-            let mode = if n < steers { Steer } else { Followup };
-            b.chatted(1, 11 + n as u128, Some(mode));
-        }
-        let out = b.chatted(1, 14, Some(Followup));
-        let case = (drop, steers);
-        assert_eq!(places(&out).len() == 1, accepted, "{case:?}");
-        assert_eq!(
-            refusals(&out).first() == Some(&Rejection::QueueFull),
-            !accepted,
-            "{case:?}"
-        );
-        let gone: Vec<_> = ends(&out)
-            .into_iter()
-            .map(|end| (end.run, end.outcome))
-            .collect();
-        let expected: Vec<_> = dropped
-            .iter()
-            .map(|&r| (run(r), Outcome::Dropped { by: drop }))
-            .collect();
-        assert_eq!(gone, expected, "{case:?}");
-        let waiting: Vec<RunId> = b.core.session_runs(session(1)).skip(1).collect();
-        let left: Vec<RunId> = left.iter().map(|&r| run(r)).collect();
-        assert_eq!(waiting, left, "{case:?}");
-    }
-}
-
 /// Spec 3.1 rows 2, 4, 7: a heartbeat runs only where nothing else does and gives way; what
 /// happens in a room never cuts in.
 #[test]

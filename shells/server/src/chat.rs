@@ -18,7 +18,7 @@ use crate::commands::{self, Known};
 use crate::control::{aborted, was_reset};
 use crate::events::Hold;
 use crate::limits::RETRY_AFTER_MS;
-use crate::methods::{Call, Rest, budget};
+use crate::methods::{Call, budget};
 use crate::project::{self, to_value};
 use crate::refusals::{confused, read, rejected, session, stopped};
 use crate::words::About;
@@ -29,27 +29,42 @@ struct Asked {
     run_key: String,
 }
 
+/// How a `chat.send` is carried on.
+pub(crate) enum Sent {
+    /// What it asks was sent to the driver; the rest is waited for on the side.
+    OnTheSide(BoxFuture<'static, ()>),
+    /// It asks more than once: the connection's next frame is read after it, so that what is
+    /// sent behind a command comes behind it.
+    InTurn(BoxFuture<'static, ()>),
+}
+
 impl Call {
-    pub(crate) fn chat_send(self, params: Option<Value>) -> Rest {
+    pub(crate) fn chat_send(self, params: Option<Value>) -> Result<Sent, WireError> {
         let params = read(method::CHAT_SEND, ChatSendParams::read(params))?;
         let agent = params.agent_id.as_deref();
         let key = session(method::CHAT_SEND, Some(&params.session_key), None, agent)?;
         let named = params.queue_mode.as_deref().and_then(queue_mode);
         let mode = named.map(|named| named.value);
-        if params.suppress_command_interpretation {
-            return Ok(self.say(&params, key, &params.message, mode));
-        }
-        match read_command(&params.message).map_err(|bad| bad_command(&bad.to_string()))? {
-            None => Ok(self.say(&params, key, &params.message, mode)),
-            Some(Command::Once { queue, message }) => {
-                let mode = mode_alone(queue)?.or(mode);
-                Ok(self.say(&params, key, message, mode))
+        let command = match params.suppress_command_interpretation {
+            true => None,
+            false => read_command(&params.message).map_err(|bad| bad_command(&bad.to_string()))?,
+        };
+        let (message, mode) = match command {
+            None => (params.message.as_str(), mode),
+            Some(Command::Once { queue, message }) => (message, mode_alone(queue)?.or(mode)),
+            Some(Command::Stop) => return self.stop(params, key),
+            Some(Command::Queue(change)) => return self.queue(params, key, change),
+            Some(Command::New { message }) => {
+                return self.begin(&params, key, "new", message, mode);
             }
-            Some(Command::Stop) => self.stop(params, key),
-            Some(Command::Queue(change)) => self.queue(params, key, change),
-            Some(Command::New { message }) => self.begin(&params, key, "new", message, mode),
-            Some(Command::Reset { message }) => self.begin(&params, key, "reset", message, mode),
+            Some(Command::Reset { message }) => {
+                return self.begin(&params, key, "reset", message, mode);
+            }
+        };
+        if self.shared.commands.knows(&params.idempotency_key) {
+            return Err(rejected(tidegate_core::Rejection::Conflict));
         }
+        Ok(Sent::OnTheSide(self.say(&params, key, message, mode)))
     }
 
     /// Sends a message on its way.
@@ -103,34 +118,44 @@ impl Call {
         drop(hold);
     }
 
-    fn stop(self, params: ChatSendParams, session_key: String) -> Rest {
+    fn stop(self, params: ChatSendParams, session_key: String) -> Result<Sent, WireError> {
         if let Some(known) = self.known(&params, &session_key)? {
             return Ok(self.again(&params.idempotency_key, known));
         }
-        let mut replies = self
-            .shared
-            .client
-            .abort(session_key.clone(), AbortScope::All);
         let asked = Asked {
             session_key,
             run_key: params.idempotency_key,
         };
-        Ok(Box::pin(async move {
+        Ok(Sent::InTurn(Box::pin(async move {
+            if let Err(error) = self.is_no_run(&asked.run_key).await {
+                return self.carried_out(&asked, Err(error));
+            }
+            let client = &self.shared.client;
+            let mut replies = client.abort(asked.session_key.clone(), AbortScope::All);
             let runs = aborted(replies.next().await);
             self.carried_out(&asked, runs.map(|runs| commands::stopped(runs.len())));
-        }))
+        })))
     }
 
-    fn queue(self, params: ChatSendParams, session_key: String, change: QueueChange) -> Rest {
+    fn queue(
+        self,
+        params: ChatSendParams,
+        session_key: String,
+        change: QueueChange,
+    ) -> Result<Sent, WireError> {
         if let Some(known) = self.known(&params, &session_key)? {
             return Ok(self.again(&params.idempotency_key, known));
         }
-        let mut replies = self.shared.client.queue(session_key.clone(), change);
         let asked = Asked {
             session_key,
             run_key: params.idempotency_key,
         };
-        Ok(Box::pin(async move {
+        Ok(Sent::InTurn(Box::pin(async move {
+            if let Err(error) = self.is_no_run(&asked.run_key).await {
+                return self.carried_out(&asked, Err(error));
+            }
+            let client = &self.shared.client;
+            let mut replies = client.queue(asked.session_key.clone(), change);
             let said = match replies.next().await {
                 Ok(Reply::Queue {
                     settings,
@@ -148,7 +173,7 @@ impl Call {
                 state.tell_change(&change);
             }
             self.carried_out(&asked, said);
-        }))
+        })))
     }
 
     /// Begins the session anew, and then sends the first message, if there is one.
@@ -159,28 +184,61 @@ impl Call {
         reason: &'static str,
         message: Option<&str>,
         mode: Option<QueueMode>,
-    ) -> Rest {
+    ) -> Result<Sent, WireError> {
+        let known = self.known(params, &session_key)?;
         if let Some(message) = message {
-            let (params, message) = (params.clone(), message.to_owned());
-            return Ok(Box::pin(async move {
-                match self.begin_first(&params, &session_key, reason).await {
-                    Ok(()) => self.say(&params, session_key, &message, mode).await,
-                    Err(error) => self.answer(Err(error)),
+            return Ok(match known {
+                None => self.begin_with(params, session_key, reason, message, mode),
+                // It began the session; what became of its message is the run's to tell.
+                Some(SendStatus::Ok) => {
+                    Sent::OnTheSide(self.say(params, session_key, message, mode))
                 }
-            }));
+                Some(status) => self.again(&params.idempotency_key, status),
+            });
         }
-        if let Some(known) = self.known(params, &session_key)? {
+        if let Some(known) = known {
             return Ok(self.again(&params.idempotency_key, known));
         }
-        let replies = self.shared.client.reset(session_key.clone(), None);
         let asked = Asked {
             session_key,
             run_key: params.idempotency_key.clone(),
         };
-        Ok(Box::pin(async move {
+        Ok(Sent::InTurn(Box::pin(async move {
+            if let Err(error) = self.is_no_run(&asked.run_key).await {
+                return self.carried_out(&asked, Err(error));
+            }
+            let replies = self.shared.client.reset(asked.session_key.clone(), None);
             let done = was_reset(&self.shared, replies, &asked.session_key, reason).await;
             let said = done.map(|(_, ended)| commands::begun(reason, ended.len()));
             self.carried_out(&asked, said);
+        })))
+    }
+
+    /// Begins the session anew with its first message. Neither a repetition nor what is sent
+    /// behind it comes between the two.
+    fn begin_with(
+        self,
+        params: &ChatSendParams,
+        session_key: String,
+        reason: &'static str,
+        message: &str,
+        mode: Option<QueueMode>,
+    ) -> Sent {
+        let (params, message) = (params.clone(), message.to_owned());
+        Sent::InTurn(Box::pin(async move {
+            let key = params.idempotency_key.clone();
+            match self.begin_first(&params, &session_key, reason).await {
+                Ok(()) => {
+                    let shared = std::sync::Arc::clone(&self.shared);
+                    let placed = self.say(&params, session_key, &message, mode);
+                    shared.commands.done(&key);
+                    placed.await;
+                }
+                Err(error) => {
+                    self.shared.commands.refused(&key);
+                    self.answer(Err(error));
+                }
+            }
         }))
     }
 
@@ -232,9 +290,27 @@ impl Call {
         }
     }
 
-    fn again(self, run_key: &str, status: SendStatus) -> BoxFuture<'static, ()> {
+    fn again(self, run_key: &str, status: SendStatus) -> Sent {
         let ack = ChatSendAck::of(run_key, status);
-        Box::pin(async move { self.answer(Ok(to_value(&ack))) })
+        Sent::OnTheSide(Box::pin(async move { self.answer(Ok(to_value(&ack))) }))
+    }
+
+    /// A command under the name of a run is another request under a known key (P06). Where the
+    /// store can't tell, the command is carried out: a stop must not depend on it.
+    async fn is_no_run(&self, key: &str) -> Result<(), WireError> {
+        let mut asked = self.shared.client.wait(key.to_owned(), Some(0));
+        match asked.next().await {
+            Ok(Reply::WaitTimedOut {
+                known: Some(false) | None,
+                ..
+            }) => Ok(()),
+            Ok(Reply::WaitEnded(_) | Reply::WaitPending | Reply::WaitTimedOut { .. }) => {
+                Err(rejected(tidegate_core::Rejection::Conflict))
+            }
+            // A drain lets no new wait in; what the command asks may still be let in.
+            Ok(_) => Ok(()),
+            Err(Stopped) => Err(stopped(false)),
+        }
     }
 
     /// Acknowledges a command and answers it in its conversation; or says why it was refused.

@@ -71,6 +71,11 @@ impl Recent {
         Known::No
     }
 
+    /// Whether a command is known under this key.
+    pub fn knows(&self, key: &str) -> bool {
+        self.lock().by_key.contains_key(key)
+    }
+
     /// A command was carried out.
     pub fn done(&self, key: &str) {
         if let Some(command) = self.lock().by_key.get_mut(key) {

@@ -34,6 +34,7 @@ use crate::outbox::{Out, Outbox, close};
 use crate::queries;
 use crate::seats::Seat;
 use crate::server::Shared;
+use crate::tasks::Done;
 
 /// The longest header of a frame, in bytes (RFC 6455, 5.2).
 const FRAME_HEADER_BYTES: usize = 14;
@@ -254,6 +255,8 @@ struct Reader<'a> {
     outbox: Arc<Outbox>,
     listener: u64,
     requests: JoinSet<()>,
+    /// A request before whose end no further frame is read.
+    in_turn: Option<Done>,
     pings: Interval,
     ping_open: bool,
     ping_written: &'a AtomicBool,
@@ -275,6 +278,7 @@ impl<'a> Reader<'a> {
             outbox,
             listener,
             requests: JoinSet::new(),
+            in_turn: None,
             pings,
             ping_open: false,
             ping_written,
@@ -295,6 +299,10 @@ impl<'a> Reader<'a> {
                     }
                     continue;
                 }
+                () = in_turn(&mut self.in_turn), if self.in_turn.is_some() => {
+                    self.in_turn = None;
+                    continue;
+                }
                 _ = self.pings.tick() => {
                     if self.is_dead() {
                         tracing::debug!("a ping was not answered; the connection is cut");
@@ -302,7 +310,7 @@ impl<'a> Reader<'a> {
                     }
                     continue;
                 }
-                frame = stream.next() => frame,
+                frame = stream.next(), if self.in_turn.is_none() => frame,
             };
             self.ping_open = false;
             match frame {
@@ -362,10 +370,21 @@ impl<'a> Reader<'a> {
                     self.requests.spawn(rest);
                     return;
                 }
+                Started::InTurn(rest) => {
+                    self.in_turn = Some(self.shared.tasks.go_on(rest));
+                    return;
+                }
             },
         };
         self.outbox
             .respond(ServerFrame::Response(response).to_text());
+    }
+}
+
+/// The end of a request in its turn.
+async fn in_turn(request: &mut Option<Done>) {
+    if let Some(done) = request {
+        let _ = done.await;
     }
 }
 

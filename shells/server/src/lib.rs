@@ -31,6 +31,7 @@ mod seats;
 mod sentences;
 mod server;
 mod subscribe;
+mod tasks;
 mod token;
 mod words;
 

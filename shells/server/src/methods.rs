@@ -16,6 +16,7 @@ use tidegate_wire::{
     WaitParams, WaitResult, WireError, method,
 };
 
+use crate::chat::Sent;
 use crate::events::Hold;
 use crate::handshake::{Peer, Scope};
 use crate::keys::agent_of;
@@ -32,6 +33,8 @@ pub(crate) enum Started {
     Answered(Response),
     /// This puts the answers into the outbox.
     UnderWay(BoxFuture<'static, ()>),
+    /// As that; and the connection's next frame is read when it is done.
+    InTurn(BoxFuture<'static, ()>),
 }
 
 /// Starts a request.
@@ -84,7 +87,19 @@ pub(crate) fn start(
         method::AGENT => call.agent(params),
         method::AGENT_WAIT => call.wait(params, peer.known_run),
         method::CHAT_ABORT => call.abort(params),
-        method::CHAT_SEND => call.chat_send(params),
+        method::CHAT_SEND => {
+            return match call.chat_send(params) {
+                Ok(Sent::OnTheSide(rest)) => {
+                    // What becomes of a message is told to all who listen, whoever sent it.
+                    let done = shared.tasks.go_on(rest);
+                    Started::UnderWay(Box::pin(async move {
+                        let _ = done.await;
+                    }))
+                }
+                Ok(Sent::InTurn(rest)) => Started::InTurn(rest),
+                Err(error) => Started::Answered(Response::err(id, error)),
+            };
+        }
         method::CHAT_HISTORY => call.chat_history(params),
         method::SESSIONS_LIST => call.sessions(params),
         method::SESSIONS_GET => call.sessions_get(params),

@@ -20,6 +20,7 @@ use crate::http;
 use crate::limits::{EVENTS_CAPACITY, REFUSAL_MS, SHUTDOWN_MS, TICK_MS};
 use crate::outbox::close;
 use crate::seats::{NoSeat, Seats};
+use crate::tasks::Tasks;
 use crate::token::Token;
 
 /// What a server needs to know.
@@ -41,6 +42,7 @@ pub(crate) struct Shared {
     pub hub: Arc<Hub>,
     pub seats: Seats,
     pub commands: Recent,
+    pub tasks: Tasks,
     started: Now,
     stopping: watch::Sender<bool>,
 }
@@ -94,6 +96,7 @@ impl Server {
             hub: Arc::new(Hub::default()),
             seats: Seats::default(),
             commands: Recent::default(),
+            tasks: Tasks::default(),
             started,
             stopping: watch::channel(false).0,
         };

@@ -293,6 +293,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Ws<S> {
             .await;
     }
 
+    /// A request that goes out with the next one, in one write.
+    pub async fn feed(&mut self, id: &str, method: &str, params: Value) {
+        let frame = json!({"type": "req", "id": id, "method": method, "params": params});
+        self.0.feed(Message::text(frame.to_string())).await.unwrap();
+    }
+
     /// The next frame, or how the socket ended.
     pub async fn next(&mut self) -> Result<Value, Closed> {
         loop {
