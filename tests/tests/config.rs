@@ -74,7 +74,7 @@ fn value(shown: &Value, key: &str) -> (Value, String) {
     (setting["value"].clone(), source.to_owned())
 }
 
-/// Issue 3, 1: file, variable of the file, provider, key: all the way to a streamed answer.
+/// File, variable of the file, provider, key: all the way to a streamed answer.
 #[tokio::test]
 async fn a_provider_of_the_file_answers() {
     let place = Place::new();
@@ -100,7 +100,7 @@ async fn a_provider_of_the_file_answers() {
     );
 }
 
-/// Issue 3, 1: the port and the token of the file count, and clients find both there.
+/// The port and the token of the file count, and clients find both there.
 #[tokio::test]
 async fn clients_find_port_and_token_in_the_file() {
     let place = Place::new();
@@ -132,7 +132,7 @@ async fn clients_find_port_and_token_in_the_file() {
     );
 }
 
-/// Issue 3, 1 and R6: place, expectation, nearest name; and nothing is made.
+/// R6: place, expectation, nearest name; and nothing is made.
 #[tokio::test]
 async fn a_wrong_file_is_refused_before_anything_is_made() {
     let place = Place::new();
@@ -222,7 +222,7 @@ async fn a_file_that_is_none_is_refused_with_the_reason() {
     assert!(!place.state().exists());
 }
 
-/// Issue 3, 1: a missing variable is a mistake with a place; a client is not kept from its work.
+/// A missing variable is a mistake with a place; a client is not kept from its work.
 #[tokio::test]
 async fn a_variable_that_is_not_set_is_named_with_its_place() {
     let place = Place::new();
@@ -273,7 +273,7 @@ async fn a_key_of_the_past_warns_and_runs() {
     assert_eq!(said.code, Some(0), "{said:#?}");
 }
 
-/// Issue 3, 1: defaults, file, environment, flags; each wins over those before it.
+/// Defaults, file, environment, flags; each wins over those before it.
 #[tokio::test]
 async fn a_flag_beats_a_variable_which_beats_the_file() {
     let place = Place::new();
@@ -298,7 +298,7 @@ async fn a_flag_beats_a_variable_which_beats_the_file() {
     }
 }
 
-/// Issue 3, 1: flags and variable win over the file's provider; its key goes to nobody else.
+/// Flags and variable win over the file's provider; its key goes to nobody else.
 #[tokio::test]
 async fn a_provider_of_the_flags_wins_and_gets_no_key_of_the_file() {
     let place = Place::new();
@@ -354,7 +354,7 @@ async fn a_limit_of_the_file_is_in_force() {
     assert_ne!(said.json()["status"], "ok", "{said:#?}");
 }
 
-/// Issue 3, 1: no output, log or error holds a secret; a file that others read is warned of.
+/// No output, log or error holds a secret; a file that others read is warned of.
 #[tokio::test]
 async fn a_secret_is_never_shown() {
     let place = Place::new();
@@ -428,7 +428,7 @@ async fn a_secret_is_never_shown() {
     }
 }
 
-/// Issue 3, 1: an editor gets a schema, from a command that reads nothing.
+/// An editor gets a schema, from a command that reads nothing.
 #[tokio::test]
 async fn the_schema_is_printed() {
     let said = tidegate(&["config", "schema"]).await;

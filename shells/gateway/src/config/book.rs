@@ -75,7 +75,7 @@ fn with(book: &str, name: &str, table: &str) -> Option<String> {
     Some(format!("{before}{begin}\n{table}\n{end}{after}"))
 }
 
-/// Issue 3, 1 and 6: the book and the program know the same keys.
+/// The book and the program know the same keys.
 #[test]
 fn the_book_shows_the_table() {
     let path = Path::new(BOOK);

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use crate::config::table::KEYS;
 
-    /// Issue 3, 1: the table's flags and variables are those of the command line.
+    /// The table's flags and variables are those of the command line.
     #[test]
     fn every_flag_and_variable_of_the_table_exists() {
         let command = Flags::augment_args(clap::Command::new("x"));

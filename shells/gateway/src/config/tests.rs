@@ -50,7 +50,7 @@ fn settings(text: &str, flags: &[&str]) -> Settings {
     Settings::of(&reading.values)
 }
 
-/// Issue 3, 1: each mistake by place, expectation and nearest name, and all at once.
+/// Each mistake by place, expectation and nearest name, and all at once.
 #[test]
 fn all_mistakes_are_told_in_their_order() {
     let text = "{\n  gateway: { prot: 1, port: 70000, bind: 'lan', auth: [] },\n  \
@@ -188,7 +188,7 @@ fn findings_are_bounded() {
     assert_eq!(said.last().map(String::as_str), Some("and 900 more"));
 }
 
-/// Issue 3, 1: no secret and nothing from a variable is repeated.
+/// No secret and nothing from a variable is repeated.
 #[test]
 fn a_mistake_repeats_no_secret() {
     for text in [
@@ -235,7 +235,7 @@ fn settings_of_the_past_are_accepted_with_a_warning() {
     }
 }
 
-/// Issue 3, 1: flags win over the file; the file's key does not follow a flag's address.
+/// Flags win over the file; the file's key does not follow a flag's address.
 #[test]
 fn a_flag_wins_over_the_file() {
     let text = "{ models: { providers: { local: { baseUrl: 'http://h/v1', apiKey: 'sk-1', \
@@ -456,7 +456,7 @@ fn slipped(name: &str, slips: &[(Index, char, u8)]) -> String {
 }
 
 proptest! {
-    /// Issue 3, 1: every key of the table can be set in the file, and shows up.
+    /// Every key of the table can be set in the file, and shows up.
     #[test]
     fn every_key_can_be_set_and_is_shown(
         (key, (written, shown)) in a_key().prop_flat_map(|key| (Just(key), right(key)))
@@ -476,7 +476,7 @@ proptest! {
         prop_assert_eq!(place.steps().len(), steps(key.path).len());
     }
 
-    /// Issue 3, 1: every slip is refused, with a right name that is near.
+    /// Every slip is refused, with a right name that is near.
     #[test]
     fn every_unknown_key_is_refused_with_the_nearest_right_one(
         key in a_key(),
