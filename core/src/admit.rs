@@ -148,6 +148,7 @@ impl Core {
                 has_content: false,
                 stream: Stream::default(),
                 seq: 0,
+                stay: 0,
                 detached: false,
                 stop: None,
                 state: State::Accepting { claims },

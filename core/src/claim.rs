@@ -26,7 +26,7 @@ impl Core {
         let Some(run) = self.runs.get_mut(&id) else {
             return;
         };
-        let ticket = claim_ticket(id, run.attempt.next(), tries);
+        let ticket = claim_ticket(id, run.attempt.next(), run.stay.wrapping_add(tries));
         run.state = State::Claiming {
             pending: Pending::Ordered(ticket),
             tries,

@@ -142,6 +142,9 @@ pub(crate) struct Run {
     pub(crate) stream: Stream,
     /// The number of the last published event.
     pub(crate) seq: u64,
+    /// Tells the orders of this stay from those of an earlier one, whose late reports may name
+    /// the same run and attempt: taken from the load that brought it.
+    pub(crate) stay: u16,
     /// It no longer holds a lane: it was freed at its limit, or left the queue.
     pub(crate) detached: bool,
     /// The outcome to settle with as soon as the order under way has reported.

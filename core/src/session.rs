@@ -286,7 +286,7 @@ impl Core {
                 let (begun, new): (Vec<_>, Vec<_>) =
                     open.iter().partition(|run| run.attempt > Attempt(0));
                 for run in begun.into_iter().chain(new) {
-                    self.reopen(id, epoch, generation, run);
+                    self.reopen(id, (epoch, generation), stay_of(ticket), run);
                 }
                 for run in &open {
                     self.reopen_along(id, run);
@@ -332,7 +332,13 @@ impl Core {
 
     /// Takes up a run that an earlier life accepted and did not end (P23). It goes on as the
     /// same run; its next claim is a new attempt.
-    fn reopen(&mut self, id: SessionId, epoch: Epoch, generation: Generation, open: &OpenRun) {
+    fn reopen(
+        &mut self,
+        id: SessionId,
+        (epoch, generation): (Epoch, Generation),
+        stay: u16,
+        open: &OpenRun,
+    ) {
         if self.runs.contains_key(&open.run) {
             return;
         }
@@ -361,6 +367,7 @@ impl Core {
             has_content: false,
             stream: Stream::default(),
             seq: 0,
+            stay,
             detached: false,
             stop: None,
             state: State::Waiting,
@@ -465,6 +472,12 @@ impl Core {
         self.waits.is_known(id);
         self.drop_run(id, Rejection::NotOwner);
     }
+}
+
+/// A short name of the stay that a load begins, never that of a message that came by itself.
+const fn stay_of(load: Ticket) -> u16 {
+    let Attempt(name) = load.attempt;
+    (((name >> 16) ^ name) as u16).wrapping_add(load.ordinal) | 1
 }
 
 const fn load_ticket(session: SessionId, name: Attempt, ordinal: u16) -> Ticket {

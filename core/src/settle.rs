@@ -74,7 +74,8 @@ impl Core {
         let Some(run) = self.runs.get_mut(&id) else {
             return;
         };
-        let ticket = run_ticket(run.id, OrderKind::Settle, terminal, tries);
+        let ordinal = run.stay.wrapping_add(tries);
+        let ticket = run_ticket(run.id, OrderKind::Settle, terminal, ordinal);
         run.state = State::Settling {
             pending: Pending::Ordered(ticket),
             tries,
@@ -143,7 +144,8 @@ impl Core {
         let Some(run) = self.runs.get_mut(&id) else {
             return;
         };
-        let ticket = run_ticket(id, OrderKind::Lookup, terminal, tries);
+        let ordinal = run.stay.wrapping_add(tries);
+        let ticket = run_ticket(id, OrderKind::Lookup, terminal, ordinal);
         run.state = State::Superseded {
             pending: Pending::Ordered(ticket),
             tries,

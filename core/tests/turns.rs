@@ -403,3 +403,41 @@ fn a_reused_request_id_loses_no_order() {
     });
     assert_eq!(b.core.live_runs(), 1);
 }
+
+/// Law 4, P18: a late report of an order of an earlier stay is not taken for that of the same
+/// run's next order, though both name the same attempt.
+#[test]
+fn a_late_report_of_an_earlier_stay_is_not_taken() {
+    let mut b = Bench::new(Config::default());
+    let request = b.request();
+    let open = OpenRun {
+        run: run(10),
+        body: Fingerprint::from_u128(1),
+        budget: None,
+        left_ms: None,
+        accepted_at: Wall(1),
+        attempt: Attempt(0),
+        turn: Turn::Agent,
+        lane: LaneName::Main,
+        priority: Priority::Foreground,
+        along: None,
+    };
+    let out = b.hand(Input::Resume {
+        request,
+        session: session(1),
+    });
+    let out = b.load_with(&out, vec![open.clone()]);
+    let earlier = claim_ticket(&out);
+    let lost = Input::Claimed {
+        ticket: earlier,
+        report: ClaimReport::NotOwner,
+    };
+    b.hand(lost.clone());
+    let out = b.pass(1_000);
+    let out = b.load_with(&out, vec![open]);
+    assert_ne!(claim_ticket(&out), earlier);
+    let stale = b.core.counts().stale_store;
+    assert_eq!(b.hand(lost), []);
+    assert_eq!(b.core.counts().stale_store, stale + 1);
+    assert_eq!(b.core.live_runs(), 1);
+}
