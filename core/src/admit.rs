@@ -214,10 +214,11 @@ impl Core {
             self.counts.stale_store += 1;
             return;
         };
+        let place = self.place_now(id);
         let Some(run) = self.runs.get_mut(&id) else {
             return;
         };
-        let (session, at, place) = (run.session, run.accepted_at, run.place);
+        let (session, at) = (run.session, run.accepted_at);
         let claims = run.state == State::Accepting { claims: true };
         match report {
             AcceptReport::Committed { claim } => {

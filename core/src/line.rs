@@ -129,6 +129,30 @@ impl Core {
         }
     }
 
+    /// Where a message stands that is accepted now. The run that it was to steer into or to
+    /// interrupt may have gone while its row was written: then it stands behind those that were
+    /// ahead when it came (P26, P40).
+    pub(crate) fn place_now(&mut self, id: RunId) -> Place {
+        let Some(run) = self.runs.get_mut(&id) else {
+            return Place::Next;
+        };
+        let session = self.sessions.get(&run.session);
+        let active = session.and_then(|session| session.active);
+        match run.place {
+            Place::Steering { into: at_work } | Place::Interrupting { run: at_work }
+                if active != Some(at_work) =>
+            {
+                let (active, queued) = run.ahead;
+                run.steer = None;
+                run.place = Place::Queued {
+                    ahead: active.saturating_add(queued),
+                };
+            }
+            _ => {}
+        }
+        run.place
+    }
+
     /// The chat messages in a line whose end is not decided.
     fn chats<'a>(&'a self, session: &'a Session) -> impl Iterator<Item = RunId> + 'a {
         session.waiting.iter().copied().filter(|id| {

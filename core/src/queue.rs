@@ -145,9 +145,9 @@ pub enum Turn {
 pub enum Place {
     /// It begins at once.
     Next,
-    /// It waits behind so many messages of its session, the one at work among them.
+    /// It waits behind others of its session.
     Queued {
-        /// How many.
+        /// How many were ahead when it came, the one at work among them.
         ahead: u32,
     },
     /// It waits for the next boundary of this run; if there is none, it follows it.

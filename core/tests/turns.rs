@@ -441,3 +441,33 @@ fn a_late_report_of_an_earlier_stay_is_not_taken() {
     assert_eq!(b.core.counts().stale_store, stale + 1);
     assert_eq!(b.core.live_runs(), 1);
 }
+
+/// P26, P40: a message is told where it stands when its row is durable; the run that it was to
+/// interrupt or to steer into may have gone by then.
+#[test]
+fn a_message_is_told_where_it_stands_when_it_is_durable() {
+    for (mode, arrived) in [
+        (QueueMode::Interrupt, Place::Interrupting { run: run(10) }),
+        (QueueMode::Steer, Place::Steering { into: run(10) }),
+    ] {
+        for at_work_is_kept in [true, false] {
+            let mut b = Bench::new(Config::default());
+            let out = b.chat(1, 10, None);
+            let first = b.load(&out);
+            let second = b.chat(1, 11, Some(mode));
+            if at_work_is_kept {
+                b.commit(&first);
+            } else {
+                let (ticket, _) = accept(&first);
+                let report = AcceptReport::Refused(StoreError::Full);
+                b.hand(Input::Accepted { ticket, report });
+            }
+            let out = b.commit(&second);
+            let now = match at_work_is_kept {
+                true => arrived,
+                false => Place::Queued { ahead: 1 },
+            };
+            assert_eq!(places(&out), [now], "{mode:?}");
+        }
+    }
+}

@@ -181,7 +181,12 @@ impl Check for Ends {
                 if let (true, LoadReport::Loaded { open, .. }) = (first, report)
                     && let Subject::Session(session) = ticket.subject
                 {
-                    open.iter().for_each(|run| self.holds(run.run, session));
+                    // What an earlier life had at work goes on first.
+                    let (begun, new): (Vec<_>, Vec<_>) =
+                        open.iter().partition(|run| run.attempt.0 > 0);
+                    for run in begun.into_iter().chain(new) {
+                        self.holds(run.run, session);
+                    }
                 }
             }
             Input::Accepted { ticket, report } => {
