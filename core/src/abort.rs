@@ -175,10 +175,7 @@ impl Core {
                 pending: Pending::Refused,
                 ..
             } => self.finish(id, cancelled(false)),
-            State::Waiting | State::WaitingGlobal => {
-                self.detach(id);
-                self.finish(id, cancelled(false));
-            }
+            State::Waiting | State::WaitingGlobal => self.end_waiting(id, cancelled(false)),
             State::Attempting { .. } => self.stop(id, cancelled(true)),
             State::Stopping { outcome, .. } => return is_cancelled(outcome),
             State::Settling { terminal, .. } => return is_cancelled(terminal.outcome),
@@ -186,9 +183,7 @@ impl Core {
         }
         true
     }
-}
 
-impl Core {
     /// The claim of a run was refused: the stopped ones among those that it was to bind end.
     pub(crate) fn take_out_stopped(&mut self, turn: RunId) {
         let along = self.runs.get(&turn).map(|run| run.along.clone());
@@ -226,12 +221,7 @@ impl Core {
         let Some(run) = self.runs.get(&id) else {
             return false;
         };
-        let decided = match run.state {
-            State::Stopping { outcome, .. } => Some(outcome),
-            State::Settling { terminal, .. } => Some(terminal.outcome),
-            _ => run.stop,
-        };
-        decided.is_some_and(is_cancelled)
+        self.decided(id).or(run.stop).is_some_and(is_cancelled)
     }
 }
 

@@ -37,6 +37,9 @@ pub struct Config {
     pub lanes: LaneCaps,
     /// How sessions queue that set nothing for themselves (spec 3).
     pub queue: QueueSettings,
+    /// However closely messages follow each other, a quiet queue is waited for no longer than so
+    /// many times its debounce (decisions: bounded debounce).
+    pub queue_debounces_max: u32,
     /// A lane slot is freed this long after its run was interrupted by a later message (spec
     /// 3.1, row 10).
     pub interrupt_settle_ms: u64,
@@ -97,6 +100,7 @@ impl Default for Config {
             global_lane_cap: 8,
             lanes: LaneCaps::default(),
             queue: QueueSettings::default(),
+            queue_debounces_max: 8,
             interrupt_settle_ms: 15_000,
             lane_warn_ms: 2_000,
             finish_tail_ms: 60_000,

@@ -15,10 +15,6 @@ use crate::run::{Run, State};
 use crate::session::Session;
 use crate::timers::Timer;
 
-/// However closely messages follow each other, a quiet queue is waited for no longer than so
-/// many times the quiet time (decisions: bounded debounce).
-const MOST_DEBOUNCES: u64 = 8;
-
 impl Turn {
     /// The mode of a chat message, once it is resolved.
     pub(crate) const fn mode(self) -> Option<QueueMode> {
@@ -174,30 +170,22 @@ impl Core {
     /// A message is durable and stands in its session's line: it interrupts whom it was to
     /// interrupt, and whoever has no room any more gives way.
     pub(crate) fn joined_line(&mut self, id: RunId) {
-        let Some(run) = self.runs.get_mut(&id) else {
+        let Some(run) = self.runs.get(&id) else {
             return;
         };
-        let (session_id, chat) = (run.session, run.turn.is_chat());
-        let interrupts = match run.place {
-            Place::Interrupting { run } => Some(run),
-            _ => None,
-        };
+        let (session_id, chat, place) = (run.session, run.turn.is_chat(), run.place);
         if let Some(session) = self.sessions.get_mut(&session_id) {
             session.last_joined = self.now.time;
-            if interrupts.is_some() && session.active == interrupts {
-                self.interrupt(interrupts);
-            }
+        }
+        // It is at work still: the place was looked at when the row was durable.
+        if let Place::Interrupting { run } = place {
+            self.stop_run(run, StopReason::Interrupt);
+            self.shorten_lane_limit(run, self.config.interrupt_settle_ms);
         }
         if chat {
             self.wake_pending(id);
             self.make_room(session_id, id);
         }
-    }
-
-    fn interrupt(&mut self, run: Option<RunId>) {
-        let Some(run) = run else { return };
-        self.stop_run(run, StopReason::Interrupt);
-        self.shorten_lane_limit(run, self.config.interrupt_settle_ms);
     }
 
     /// Lets the oldest give way until the line is within its cap (spec 16.6).
@@ -233,20 +221,10 @@ impl Core {
         }
     }
 
-    /// Ends a message that waits in its line. One that is not durable yet ends when it is.
+    /// Ends a durable message that waits.
     pub(crate) fn end_waiting(&mut self, id: RunId, outcome: Outcome) {
-        let Some(run) = self.runs.get_mut(&id) else {
-            return;
-        };
-        match run.state {
-            State::Accepting { .. } => {
-                run.stop.get_or_insert(outcome);
-            }
-            _ => {
-                self.detach(id);
-                self.finish(id, outcome);
-            }
-        }
+        self.detach(id);
+        self.finish(id, outcome);
     }
 
     /// A chat message waits in its queue: whoever waits for its end is told so (R148).
@@ -283,9 +261,10 @@ impl Core {
         if !waits || settings.debounce_ms == 0 {
             return false;
         }
+        let most = u64::from(self.config.queue_debounces_max);
         let limit = session
             .quiet_limit
-            .unwrap_or_else(|| now.plus(settings.debounce_ms.saturating_mul(MOST_DEBOUNCES)));
+            .unwrap_or_else(|| now.plus(settings.debounce_ms.saturating_mul(most)));
         let due = session.last_joined.plus(settings.debounce_ms).min(limit);
         if due <= now {
             return false;

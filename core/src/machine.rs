@@ -106,6 +106,17 @@ impl Core {
         }
         self.advance_clock(now);
         self.counts.inputs += 1;
+        self.take_in(input);
+        self.settle_drain();
+        self.promised = self.timers.next().map(|(at, _)| at.max(self.now.time));
+        Drain {
+            core: self,
+            slept: false,
+        }
+    }
+
+    /// Hands a fact to its subject; also one that waited for its session.
+    pub(crate) fn take_in(&mut self, input: Input) {
         match input {
             Input::Submit(submit) => self.submit(submit),
             Input::Wait {
@@ -140,12 +151,6 @@ impl Core {
             Input::Model { ticket, fact } => self.model(ticket, fact),
             Input::Drain { request, budget_ms } => self.drain(request, budget_ms),
             Input::Tick => self.tick(),
-        }
-        self.settle_drain();
-        self.promised = self.timers.next().map(|(at, _)| at.max(self.now.time));
-        Drain {
-            core: self,
-            slept: false,
         }
     }
 

@@ -271,25 +271,7 @@ impl Core {
     /// Takes in what waited, in its order. What holds the session again makes the rest wait.
     pub(crate) fn take_up(&mut self, id: SessionId, parked: VecDeque<Input>) {
         for input in parked {
-            match input {
-                Input::Submit(submit) => self.submit(submit),
-                Input::Abort {
-                    request,
-                    session,
-                    scope,
-                } => self.abort(request, session, scope),
-                Input::Reset {
-                    request,
-                    session,
-                    expected,
-                } => self.reset(request, session, expected),
-                Input::Configure {
-                    request,
-                    session,
-                    change,
-                } => self.configure(request, session, change),
-                _ => {}
-            }
+            self.take_in(input);
         }
         self.advance(id);
     }
@@ -302,13 +284,10 @@ impl Core {
         self.take_up(id, parked);
     }
 
+    /// The lease is gone, and with it the hold and all that waits for it.
     fn hold_lost(&mut self, id: SessionId, hold: Hold) {
-        self.reject(hold.request, Rejection::NotOwner);
-        for input in &hold.parked {
-            self.refuse(input, Rejection::NotOwner);
-        }
         if let Some(session) = self.sessions.get_mut(&id) {
-            session.hold = None;
+            session.hold = Some(hold);
         }
         self.lose(id);
     }

@@ -301,9 +301,7 @@ impl Core {
             });
         }
     }
-}
 
-impl Core {
     /// An accept order under way for a run that is gone: its report is stale, its content free.
     fn forget_accepting(&mut self, run: &crate::run::Run) {
         if !matches!(run.state, State::Accepting { .. }) {

@@ -447,20 +447,13 @@ fn a_sessions_own_settings_hold_over_the_configured_ones() {
 fn a_restarted_turn_keeps_what_it_took_along() {
     let mut b = Bench::new(Config::default());
     let open = |r, attempt, along| OpenRun {
-        run: run(r),
-        body: Fingerprint::from_u128(1),
-        budget: None,
-        left_ms: None,
-        accepted_at: Wall(r as u64),
-        attempt: Attempt(attempt),
         turn: Turn::Chat {
             queue: Some(Collect),
             route: Fingerprint::from_u128(1),
             speaker: Speaker::User,
         },
-        lane: LaneName::Main,
-        priority: Priority::Foreground,
         along,
+        ..open_run(r, attempt)
     };
     let request = b.request();
     let out = b.hand(Input::Resume {
@@ -515,18 +508,6 @@ fn a_message_of_a_refused_claim_is_stopped_at_once() {
 #[test]
 fn what_was_at_work_is_not_withdrawn_with_what_waits() {
     let mut b = Bench::new(Config::default());
-    let open = |r, attempt| OpenRun {
-        run: run(r),
-        body: Fingerprint::from_u128(1),
-        budget: None,
-        left_ms: None,
-        accepted_at: Wall(r as u64),
-        attempt: Attempt(attempt),
-        turn: Turn::Agent,
-        lane: LaneName::Main,
-        priority: Priority::Foreground,
-        along: None,
-    };
     let request = b.request();
     let load = b.hand(Input::Resume {
         request,
@@ -538,7 +519,7 @@ fn what_was_at_work_is_not_withdrawn_with_what_waits() {
         session: session(1),
         scope: Scope::Queued,
     });
-    let out = b.load_with(&load, vec![open(10, 1), open(11, 0)]);
+    let out = b.load_with(&load, vec![open_run(10, 1), open_run(11, 0)]);
     let out = b.store(out);
     let stopped: Vec<RunId> = ends(&out).into_iter().map(|end| end.run).collect();
     assert_eq!(stopped, [run(11)]);

@@ -372,19 +372,7 @@ fn a_superseded_run_of_an_earlier_life_is_told_with_its_text() {
         request,
         session: session(1),
     });
-    let open = |r, attempt| OpenRun {
-        run: run(r),
-        body: Fingerprint::from_u128(1),
-        budget: None,
-        left_ms: None,
-        accepted_at: Wall(5),
-        attempt: Attempt(attempt),
-        turn: Turn::Agent,
-        lane: LaneName::Main,
-        priority: Priority::Foreground,
-        along: None,
-    };
-    let claiming = b.load_with(&out, vec![open(10, 1), open(11, 0)]);
+    let claiming = b.load_with(&out, vec![open_run(10, 1), open_run(11, 0)]);
     b.abort(1, Some(10));
     let ticket = claim_ticket(&claiming);
     let out = b.hand(Input::Claimed {
@@ -431,19 +419,7 @@ fn a_waiting_run_that_was_superseded_elsewhere_leaves_its_lane() {
         request,
         session: session(1),
     });
-    let open = |r, attempt| OpenRun {
-        run: run(r),
-        body: Fingerprint::from_u128(1),
-        budget: None,
-        left_ms: None,
-        accepted_at: Wall(5),
-        attempt: Attempt(attempt),
-        turn: Turn::Agent,
-        lane: LaneName::Main,
-        priority: Priority::Foreground,
-        along: None,
-    };
-    let claiming = b.load_with(&out, vec![open(10, 1), open(11, 1)]);
+    let claiming = b.load_with(&out, vec![open_run(10, 1), open_run(11, 1)]);
     let receipt = Terminal {
         run: run(11),
         session: session(1),

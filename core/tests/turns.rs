@@ -250,16 +250,8 @@ fn a_restart_resumes_what_was_accepted() {
         session: session(1),
     });
     let open = |r, attempt, left_ms| OpenRun {
-        run: run(r),
-        body: Fingerprint::from_u128(1),
-        budget: None,
         left_ms,
-        accepted_at: Wall(5),
-        attempt: Attempt(attempt),
-        turn: Turn::Agent,
-        lane: LaneName::Main,
-        priority: Priority::Foreground,
-        along: None,
+        ..open_run(r, attempt)
     };
     let out = b.load_with(&out, vec![open(10, 1, Some(1_000)), open(11, 0, None)]);
     let Some(Output::Claim { fence, claim, .. }) =
@@ -364,18 +356,7 @@ fn a_session_that_is_lost_twice_is_asked_for_under_two_names() {
     });
     let out = b.pass(1_000);
     let first = load_ticket(&out);
-    let open = OpenRun {
-        run: run(10),
-        body: Fingerprint::from_u128(1),
-        budget: None,
-        left_ms: None,
-        accepted_at: Wall(5),
-        attempt: Attempt(1),
-        turn: Turn::Agent,
-        lane: LaneName::Main,
-        priority: Priority::Foreground,
-        along: None,
-    };
+    let open = open_run(10, 1);
     let out = b.load_with(&out, vec![open]);
     let ticket = claim_ticket(&out);
     b.hand(Input::Claimed {
@@ -410,18 +391,7 @@ fn a_reused_request_id_loses_no_order() {
 fn a_late_report_of_an_earlier_stay_is_not_taken() {
     let mut b = Bench::new(Config::default());
     let request = b.request();
-    let open = OpenRun {
-        run: run(10),
-        body: Fingerprint::from_u128(1),
-        budget: None,
-        left_ms: None,
-        accepted_at: Wall(1),
-        attempt: Attempt(0),
-        turn: Turn::Agent,
-        lane: LaneName::Main,
-        priority: Priority::Foreground,
-        along: None,
-    };
+    let open = open_run(10, 0);
     let out = b.hand(Input::Resume {
         request,
         session: session(1),

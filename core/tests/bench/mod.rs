@@ -247,6 +247,22 @@ impl Bench {
     }
 }
 
+/// An open run of an agent turn, as a load reports it.
+pub fn open_run(r: u128, attempt: u32) -> OpenRun {
+    OpenRun {
+        run: run(r),
+        body: Fingerprint::from_u128(1),
+        budget: None,
+        left_ms: None,
+        accepted_at: Wall(5),
+        attempt: Attempt(attempt),
+        turn: Turn::Agent,
+        lane: LaneName::Main,
+        priority: Priority::Foreground,
+        along: None,
+    }
+}
+
 /// The report that a healthy store gives to an order.
 pub fn report_of(order: &Output) -> Option<Input> {
     Some(match *order {

@@ -14,9 +14,6 @@ use tidegate_core::{
 use super::Moment;
 use super::lanes::works_in;
 
-/// A quiet queue is waited for no longer than so many times the quiet time.
-const QUIETS: u64 = 8;
-
 /// The head of a session's line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member {
@@ -230,7 +227,7 @@ impl Slots {
             .unwrap_or(at.config.queue.debounce_ms);
         quiet.slowest_ms = quiet.slowest_ms.max(ms);
         let (since, still) = idle;
-        let most = QUIETS * quiet.slowest_ms;
+        let most = u64::from(at.config.queue_debounces_max) * quiet.slowest_ms;
         let due = quiet.joined.plus(ms).min(since.plus(most));
         ms > 0 && at.now <= due.plus(still + at.slack_ms)
     }

@@ -55,6 +55,10 @@ const KNOBS: &[Knob] = &[
     knob("lanes.background", Kind::Count(|c| &mut c.lanes.background)),
     knob("queue.mode", Kind::Mode),
     knob("queue.debounce", Kind::Time(|c| &mut c.queue.debounce_ms)),
+    knob(
+        "queue.debounces",
+        Kind::Count(|c| &mut c.queue_debounces_max),
+    ),
     knob("queue.cap", Kind::Count(|c| &mut c.queue.cap)),
     knob("queue.drop", Kind::Drop),
     knob(
@@ -211,6 +215,7 @@ mod tests {
                 cap: 28,
                 drop: DropPolicy::Old,
             },
+            queue_debounces_max: 31,
             interrupt_settle_ms: 29,
             lane_warn_ms: 30,
         };

@@ -242,8 +242,7 @@ impl World<'_> {
             .max()
             .unwrap_or(0);
         let store = 8 * (self.swarm.commit_ms + self.swarm.report_ms + config.store_retry_max_ms);
-        // A quiet queue is waited for no longer than eight times the quiet time.
-        let quiet = 8 * config.queue.debounce_ms.max(20_000);
+        let quiet = u64::from(config.queue_debounces_max) * config.queue.debounce_ms.max(20_000);
         let each = silent + self.provider.longest_ms + 2 * config.lane_grace_ms + store + quiet;
         let runs =
             self.clients.unsettled() as u64 + self.store.open_runs() + 2 * self.swarm.sessions;

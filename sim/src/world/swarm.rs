@@ -436,6 +436,7 @@ fn config(choices: &mut dyn Choices) -> Config {
             nested: small(one_of(choices, &[1, 2], "nested cap")),
             background: small(one_of(choices, &[3, 1, 0], "background cap")),
         },
+        queue_debounces_max: Config::default().queue_debounces_max,
         interrupt_settle_ms: one_of(choices, &[15_000, 1_000, 60_000], "interrupt settle"),
         lane_warn_ms: one_of(choices, &[2_000, 0, 200], "lane warn"),
     }
