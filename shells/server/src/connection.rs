@@ -303,7 +303,8 @@ impl<'a> Reader<'a> {
                     self.in_turn = None;
                     continue;
                 }
-                _ = self.pings.tick() => {
+                // Meanwhile no frame is read, so silence says nothing of the peer.
+                _ = self.pings.tick(), if self.in_turn.is_none() => {
                     if self.is_dead() {
                         tracing::debug!("a ping was not answered; the connection is cut");
                         return ReadEnd::Gone;

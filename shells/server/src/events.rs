@@ -76,6 +76,9 @@ impl Drop for Listening {
         for key in listener.iter().flat_map(|listener| listener.keys.keys()) {
             state.leave(key);
         }
+        if listener.is_some_and(|listener| listener.roster) {
+            state.leave_roster();
+        }
     }
 }
 
@@ -294,8 +297,12 @@ impl Hub {
 
     /// Whether a connection hears how all sessions change.
     pub fn set_roster(&self, listener: u64, roster: bool) {
-        if let Some(listener) = self.lock().listeners.get_mut(&listener) {
+        let mut state = self.lock();
+        if let Some(listener) = state.listeners.get_mut(&listener) {
             listener.roster = roster;
+        }
+        if !roster {
+            state.leave_roster();
         }
     }
 }
@@ -316,6 +323,13 @@ impl State {
 
     /// Frees a log that nobody needs.
     pub(crate) fn let_go(&mut self, key: &str) {
+        let put_off = |log: &SessionLog| !log.dirty.is_empty() && !self.dirty.contains(key);
+        if self.logs.get(key).is_some_and(put_off)
+            && !self.wants_rows(key)
+            && let Some(log) = self.logs.get_mut(key)
+        {
+            log.dirty.clear();
+        }
         if self.logs.get(key).is_some_and(SessionLog::is_idle)
             && let Some(mut log) = self.logs.remove(key)
         {
@@ -329,6 +343,15 @@ impl State {
             log.subscribers -= 1;
         }
         self.let_go(key);
+    }
+
+    /// Somebody hears no more of all sessions: rows that were put off for them are let go.
+    fn leave_roster(&mut self) {
+        let dirty = self.logs.iter().filter(|(_, log)| !log.dirty.is_empty());
+        let keys: Vec<Arc<str>> = dirty.map(|(key, _)| Arc::clone(key)).collect();
+        for key in keys {
+            self.let_go(&key);
+        }
     }
 
     /// Events were lost: nothing that is held is sure any more.

@@ -125,6 +125,10 @@ impl SessionLog {
         self.bytes = 0;
         self.ring.clear();
         self.runs.clear();
+        // An end may be among what was lost: none of these is known to be at work.
+        for expected in self.expected.values_mut() {
+            expected.spoken = true;
+        }
     }
 
     /// The runs that were told of and have not ended.

@@ -228,6 +228,12 @@ fn a_log_is_idle_when_nobody_needs_it() {
     events.start("r", 1);
     events.end("r", "");
     assert!(events.log.is_idle());
+    events.log.expect(&"l".into());
+    events.log.forget(&mut events.total);
+    let heard = !events.log.accepted(&"l".into());
+    assert!(heard, "its end may be among what was lost");
+    events.log.unexpect("l");
+    assert!(events.log.is_idle());
     events.log.expect(&"q".into());
     events.start("q", 1);
     events.end("q", "");

@@ -105,7 +105,13 @@ pub(crate) fn start(
         method::SESSIONS_GET => call.sessions_get(params),
         method::SESSIONS_SUBSCRIBE => call.subscribe(params),
         method::SESSIONS_UNSUBSCRIBE => call.unsubscribe(params),
-        method::MESSAGES_SUBSCRIBE => call.subscribe_messages(params),
+        method::MESSAGES_SUBSCRIBE => {
+            return match call.subscribe_messages(params) {
+                // It reads before it listens; an end of it that is sent behind it comes behind it.
+                Ok(rest) => Started::InTurn(rest),
+                Err(error) => Started::Answered(Response::err(id, error)),
+            };
+        }
         method::MESSAGES_UNSUBSCRIBE => call.unsubscribe_messages(params),
         method::SESSIONS_ABORT => call.sessions_abort(params),
         method::SESSIONS_RESET => call.sessions_reset(params),

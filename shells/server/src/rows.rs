@@ -41,8 +41,8 @@ impl Hub {
                 let history = match client.history(wanted.key.to_string(), query).await {
                     Err(_) => return,
                     Ok(Err(error)) => {
-                        // The next row of the session brings these along.
                         tracing::warn!(?error, "rows that came to a transcript can't be read now");
+                        self.lock().put_off(wanted);
                         continue;
                     }
                     Ok(Ok(history)) => history,
@@ -87,6 +87,15 @@ impl Hub {
 }
 
 impl State {
+    /// The next row of the session brings these along; by itself none is read again.
+    fn put_off(&mut self, wanted: Wanted) {
+        if let Some(log) = self.logs.get_mut(&wanted.key) {
+            // Who hears of runs is told the newest rows: more runs than that are of no use.
+            let room = (ROWS_AT_ONCE as usize).saturating_sub(log.dirty.len());
+            log.dirty.extend(wanted.runs.into_iter().take(room));
+        }
+    }
+
     /// Tells rows to who has not heard them. `false`: there are more, read again.
     fn tell_rows(&mut self, wanted: &Wanted, history: &History) -> bool {
         let Some(log) = self.logs.get_mut(&wanted.key) else {
@@ -240,6 +249,35 @@ mod tests {
         assert_eq!(told(&outboxes[0]).await, [1, 2, 3, 4]);
         assert_eq!(told(&outboxes[1]).await, [3, 4]);
         assert_eq!(told(&outboxes[2]).await, [3, 4]);
+    }
+
+    /// surface 3.3: rows that could not be read come with the next ones, also for who hears of
+    /// all sessions alone; they are not asked for by themselves, and not kept for nobody
+    #[test]
+    fn rows_that_could_not_be_read_come_with_the_next() {
+        let hub = Arc::new(Hub::default());
+        let hold = hub.hold(KEY, None);
+        let [staying, leaving] = [(); 2].map(|()| {
+            let listening = hub.listen(&Arc::default(), Interest::Everything);
+            hub.set_roster(listening.id, true);
+            listening
+        });
+        let fail = |run: &str| {
+            hub.lock().mark(&KEY.into(), &run.into());
+            let wanted = hub.next_rows().expect("it was marked");
+            let runs: Vec<String> = wanted.runs.iter().map(ToString::to_string).collect();
+            hub.lock().put_off(wanted);
+            runs
+        };
+        assert_eq!(fail("run-1"), ["run-1"]);
+        assert!(hub.next_rows().is_none(), "it would be read for ever");
+        drop(hold);
+        assert_eq!(fail("run-2"), ["run-1", "run-2"]);
+        drop(leaving);
+        assert_eq!(fail("run-3"), ["run-1", "run-2", "run-3"]);
+        hub.set_roster(staying.id, false);
+        assert!(hub.lock().logs.is_empty());
+        drop(staying);
     }
 
     /// P18: rows of a conversation that began anew are read again from the first

@@ -343,6 +343,25 @@ async fn a_quiet_peer_that_answers_pings_stays() {
     }
 }
 
+/// Law 9, surface 1.1: a peer is not cut off for answers that wait behind a request in its turn
+#[tokio::test(start_paused = true)]
+async fn a_peer_whose_answers_are_not_read_yet_stays() {
+    let (gateway, wake) = Gateway::asleep();
+    let mut ws = Ws::upgrade(gateway.pipe(64 * 1024).await, &[])
+        .await
+        .unwrap();
+    ws.hello(connect_params()).await;
+    let command = json!({"sessionKey": "one", "idempotencyKey": "k", "message": "/queue"});
+    ws.request("1", "chat.send", command).await;
+    for _ in 0..4 {
+        assert_eq!(ws.next().await.unwrap()["event"], "tick");
+    }
+    wake.send(()).unwrap();
+    assert_eq!(ws.response("1").await["ok"], true);
+    let seen = ws.until(|frame| frame["seq"] == 10).await;
+    assert_eq!(seen.last().unwrap()["event"], "tick");
+}
+
 /// Law 9: a peer that reads nothing does not hold its connection for ever
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_reads_nothing_is_cut_off() {

@@ -26,6 +26,13 @@ struct Follower {
 }
 
 impl Follower {
+    /// One that subscribed for the first time.
+    async fn joined(gateway: &Gateway) -> (Socket, Self) {
+        let (mut ws, mut me) = (scoped(gateway).await, Self::default());
+        me.join(&mut ws).await;
+        (ws, me)
+    }
+
     /// Subscribes from where it is.
     async fn join(&mut self, ws: &mut Socket) {
         let mut params = json!({"key": "one"});
@@ -159,9 +166,7 @@ async fn said(gateway: &Gateway, watch: &mut Socket, piece: &'static str) {
 async fn a_lost_socket_loses_no_character_and_repeats_none() {
     let gateway = Gateway::configured(unpaced()).await;
     let (mut watch, mut sender) = (gateway.connect().await, gateway.connect().await);
-    let mut ws = scoped(&gateway).await;
-    let mut me = Follower::default();
-    me.join(&mut ws).await;
+    let (mut ws, mut me) = Follower::joined(&gateway).await;
     sender.chat("one", "a", "step").await;
     said(&gateway, &mut watch, "one ").await;
     me.follow(&mut ws, |me| me.text("a") == "one ").await;
@@ -187,9 +192,7 @@ async fn a_lost_socket_loses_no_character_and_repeats_none() {
 async fn what_ended_meanwhile_is_told_by_its_row() {
     let gateway = Gateway::configured(unpaced()).await;
     let (mut watch, mut sender) = (gateway.connect().await, gateway.connect().await);
-    let mut ws = scoped(&gateway).await;
-    let mut me = Follower::default();
-    me.join(&mut ws).await;
+    let (mut ws, mut me) = Follower::joined(&gateway).await;
     sender.chat("one", "a", "step").await;
     said(&gateway, &mut watch, "one ").await;
     me.follow(&mut ws, |me| me.text("a") == "one ").await;
@@ -212,12 +215,8 @@ async fn what_ended_meanwhile_is_told_by_its_row() {
 async fn after_an_overflow_the_text_is_told_from_its_beginning() {
     let gateway = Gateway::configured(unpaced()).await;
     let (mut watch, mut sender) = (gateway.connect().await, gateway.connect().await);
-    let mut stays = scoped(&gateway).await;
-    let mut other = Follower::default();
-    other.join(&mut stays).await;
-    let mut ws = scoped(&gateway).await;
-    let mut me = Follower::default();
-    me.join(&mut ws).await;
+    let (mut stays, mut other) = Follower::joined(&gateway).await;
+    let (mut ws, mut me) = Follower::joined(&gateway).await;
     sender.chat("one", "first", "hello").await;
     me.until_ended(&mut ws, "first", 2).await;
     drop(ws);
@@ -253,9 +252,7 @@ async fn answer_in_bulk(sender: &mut Socket, bulks: usize) {
 async fn who_missed_too_much_gets_the_newest_messages() {
     let gateway = Gateway::configured(unpaced()).await;
     let mut sender = gateway.connect().await;
-    let mut ws = scoped(&gateway).await;
-    let mut me = Follower::default();
-    me.join(&mut ws).await;
+    let (mut ws, mut me) = Follower::joined(&gateway).await;
     sender.chat("one", "a", "hello").await;
     me.until_ended(&mut ws, "a", 2).await;
     drop(ws);
@@ -309,9 +306,7 @@ async fn impossible_numbers_lead_to_a_reset() {
 #[tokio::test]
 async fn a_restart_keeps_the_rows_and_resets_the_text() {
     let gateway = Gateway::configured(unpaced()).await;
-    let mut ws = scoped(&gateway).await;
-    let mut me = Follower::default();
-    me.join(&mut ws).await;
+    let (mut ws, mut me) = Follower::joined(&gateway).await;
     let mut sender = gateway.connect().await;
     sender.chat("one", "first", "hello").await;
     me.until_ended(&mut ws, "first", 2).await;
@@ -340,9 +335,7 @@ async fn a_restart_keeps_the_rows_and_resets_the_text() {
 async fn a_reset_session_is_told_anew() {
     let gateway = Gateway::configured(unpaced()).await;
     let mut sender = gateway.connect().await;
-    let mut ws = scoped(&gateway).await;
-    let mut me = Follower::default();
-    me.join(&mut ws).await;
+    let (mut ws, mut me) = Follower::joined(&gateway).await;
     sender.chat("one", "a", "hello").await;
     me.until_ended(&mut ws, "a", 2).await;
     drop(ws);
@@ -366,9 +359,7 @@ async fn a_reset_session_is_told_anew() {
 async fn a_subscription_goes_on_over_a_reset() {
     let gateway = Gateway::configured(unpaced()).await;
     let mut sender = gateway.connect().await;
-    let mut ws = scoped(&gateway).await;
-    let mut me = Follower::default();
-    me.join(&mut ws).await;
+    let (mut ws, mut me) = Follower::joined(&gateway).await;
     sender.chat("one", "a", "hello").await;
     me.until_ended(&mut ws, "a", 2).await;
     sender.call("sessions.reset", json!({"key": "one"})).await;

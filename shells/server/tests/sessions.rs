@@ -254,6 +254,35 @@ async fn a_reset_is_guarded_by_the_session_id() {
     assert_eq!(ws.call("sessions.reset", again).await["ok"], true);
 }
 
+/// surface 3: what is sent behind a subscription comes behind it, also its end
+#[tokio::test]
+async fn a_subscription_that_is_ended_at_once_is_ended() {
+    let gateway = Gateway::start().await;
+    let mut sender = gateway.connect().await;
+    let mut ws = gateway.open().await;
+    let mut params = support::connect_params();
+    params["caps"] = json!(["session-scoped-events"]);
+    ws.hello(params).await;
+    for run in ["a", "b", "c", "d"] {
+        let key = json!({"key": "one"});
+        ws.feed("1", "sessions.messages.subscribe", key.clone())
+            .await;
+        ws.request("2", "sessions.messages.unsubscribe", key).await;
+        for (id, subscribed) in [("1", true), ("2", false)] {
+            let answer = ws.next().await.unwrap();
+            assert_eq!(
+                (&answer["id"], &answer["payload"]["subscribed"]),
+                (&json!(id), &json!(subscribed))
+            );
+        }
+        sender.chat("one", run, "hello").await;
+        sender.until(|frame| is_terminal(frame, run)).await;
+        ws.request("h", "health", Value::Null).await;
+        let next = ws.next().await.unwrap();
+        assert_eq!(next["id"], "h", "{next}");
+    }
+}
+
 /// surface 3: a client that asks for it hears only of the sessions that it subscribed to
 #[tokio::test]
 async fn a_scoped_client_hears_of_its_sessions_alone() {

@@ -99,7 +99,7 @@ impl Gateway {
             .await
             .unwrap();
         let address = port.local_addr().unwrap();
-        Self::serve(port, address, None, (config, state, boots))
+        Self::serve(port, address, None, (config, state, boots), async {})
     }
 
     /// Stops it in the middle of its work, and starts another one over the same state.
@@ -126,6 +126,19 @@ impl Gateway {
 
     /// On pipes in memory, for tests that move the clock.
     pub fn on_pipes() -> Self {
+        Self::woken(async {})
+    }
+
+    /// The same, whose driver answers nothing before it is woken.
+    pub fn asleep() -> (Self, oneshot::Sender<()>) {
+        let (wake, woken) = oneshot::channel();
+        let gateway = Self::woken(async move {
+            let _ = woken.await;
+        });
+        (gateway, wake)
+    }
+
+    fn woken(woken: impl Future<Output = ()> + Send + 'static) -> Self {
         let (connect, incoming) = mpsc::channel(8);
         let address = (Ipv4Addr::LOCALHOST, 1).into();
         Self::serve(
@@ -133,6 +146,7 @@ impl Gateway {
             address,
             Some(connect),
             (Config::default(), tempfile::tempdir().unwrap(), 1),
+            woken,
         )
     }
 
@@ -141,6 +155,7 @@ impl Gateway {
         address: SocketAddr,
         connect: Option<mpsc::Sender<DuplexStream>>,
         (config, state, boots): (Config, tempfile::TempDir, u32),
+        woken: impl Future<Output = ()> + Send + 'static,
     ) -> Self
     where
         L: Listener<Addr = SocketAddr>,
@@ -153,7 +168,10 @@ impl Gateway {
             pieces: Arc::new(Mutex::new(rx)),
         });
         let (driver, client) = Driver::new(config, store, models, clock.clone(), key);
-        let driven = tokio::spawn(driver.run());
+        let driven = tokio::spawn(async move {
+            woken.await;
+            driver.run().await
+        });
         let config = ServerConfig {
             token: Token::new(TOKEN),
             version: "0.0.0-test".to_owned(),
@@ -254,7 +272,7 @@ pub fn connect_params() -> Value {
 pub fn is_terminal(frame: &Value, run: &str) -> bool {
     frame["event"] == "chat"
         && frame["payload"]["runId"] == run
-        && ["final", "aborted", "error"].contains(&frame["payload"]["state"].as_str().unwrap())
+        && ["final", "aborted", "error"].contains(&frame["payload"]["state"].as_str().unwrap_or(""))
 }
 
 /// Whether a frame is an event of a `chat` in this state.
