@@ -290,15 +290,15 @@ impl Driver {
         }
     }
 
-    fn placed(&self, request: RequestId, place: Place) -> Placed {
+    fn placed(&self, place: Place) -> Placed {
         match place {
             Place::Next => Placed::Next,
             Place::Queued { ahead } => Placed::Queued { ahead },
             Place::Steering { into } => Placed::Steering {
-                into: self.named(request, into),
+                into: self.runs.of(into).run_key,
             },
             Place::Interrupting { run } => Placed::Interrupting {
-                run: self.named(request, run),
+                run: self.runs.of(run).run_key,
             },
         }
     }
@@ -315,7 +315,7 @@ impl Driver {
                     run_key,
                     session_key,
                     at,
-                    place: self.placed(request, place),
+                    place: self.placed(place),
                 }
             }
             Answer::InFlight { run, .. } => {

@@ -78,10 +78,9 @@ impl Driver {
                 speaker: Speaker::User,
             },
         };
-        let session = self.fingerprints.session(&submission.session_key);
         let submit = Submit {
             request: id,
-            session,
+            session: self.fingerprints.session(&submission.session_key),
             run: self.fingerprints.run(&submission.run_key),
             body: self.body(&submission),
             budget: submission.budget,
@@ -93,7 +92,6 @@ impl Driver {
             run_key: submission.run_key.into(),
             session_key: submission.session_key.into(),
         };
-        self.asked.ask(id, session, names.session_key.clone());
         self.contents.open(
             ContentOwner::Request(id),
             Content {

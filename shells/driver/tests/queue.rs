@@ -510,9 +510,9 @@ impl Store for Gated {
     }
 }
 
-/// Law 10: a run that ended while the message was being accepted is still told by its name.
+/// Law 10, P26: nobody is told to steer into a run that ended while the message was accepted.
 #[tokio::test]
-async fn a_place_behind_a_run_that_just_ended_tells_its_name() {
+async fn a_place_names_no_run_that_has_ended() {
     let (_temp, dir) = state_dir();
     let store = tidegate_store::SqliteStore::open(&dir).expect("the store opens");
     let key = store.fingerprint_key();
@@ -532,7 +532,7 @@ async fn a_place_behind_a_run_that_just_ended_tells_its_name() {
         .expect("it has taken the message");
     go.send(()).expect("the store listens");
     let place = placed(&mut second).await;
-    assert_eq!(place, Placed::Steering { into: "r1".into() });
+    assert_eq!(place, Placed::Queued { ahead: 1 });
     go.send(()).expect("the store listens");
     stage.next_call().await.end(ModelEnd::Completed);
     assert_eq!(finished(&mut second).await.turn, None);
