@@ -118,8 +118,11 @@ impl Core {
         let Some(session) = self.sessions.get(&session) else {
             return Vec::new();
         };
-        let mut targets: Vec<RunId> = session.waiting.iter().rev().copied().collect();
-        if scope == Scope::All {
+        let mut targets = Vec::new();
+        if scope != Scope::AtWork {
+            targets.extend(session.waiting.iter().rev());
+        }
+        if scope != Scope::Queued {
             targets.extend(session.active);
             let active = session.active.and_then(|active| self.runs.get(&active));
             targets.extend(active.into_iter().flat_map(|run| run.along.iter().copied()));

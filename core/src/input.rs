@@ -38,6 +38,8 @@ pub struct Submit {
 pub enum Scope {
     /// One run.
     Run(RunId),
+    /// The run that holds its session's lane, with what it took along; what waits goes on.
+    AtWork,
     /// The runs of a session that wait; the one at work goes on.
     Queued,
     /// All runs of a session.

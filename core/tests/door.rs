@@ -210,10 +210,11 @@ fn any_input() -> impl Strategy<Value = Input> {
         1 => any_ticket().prop_map(|ticket| Input::Configured { ticket, report: ConfigureReport::NotOwner }),
         1 => (request.clone(), 1u128..4, proptest::option::of(0u64..2_000))
             .prop_map(|(request, r, timeout_ms)| Input::Wait { request, run: run(r), timeout_ms }),
-        1 => (request.clone(), 1u128..3, proptest::option::of(1u128..9), any::<bool>()).prop_map(|(request, s, r, all)| {
+        1 => (request.clone(), 1u128..3, proptest::option::of(1u128..9), 0u8..3).prop_map(|(request, s, r, part)| {
             let scope = match r {
                 Some(r) => Scope::Run(run(r)),
-                None if all => Scope::All,
+                None if part == 0 => Scope::All,
+                None if part == 1 => Scope::AtWork,
                 None => Scope::Queued,
             };
             Input::Abort { request, session: session(s), scope }

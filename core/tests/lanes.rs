@@ -173,3 +173,35 @@ fn a_slow_claim_does_not_shorten_the_run() {
     };
     assert_eq!(settle(&out).1.outcome, outcome);
 }
+
+/// P17, P18: an abort of what is at work stops that one, with what it took along, and leaves
+/// alone what waits and what comes later.
+#[test]
+fn an_abort_of_what_is_at_work_leaves_what_waits() {
+    let mut b = Bench::new(Config::default());
+    let call = b.start(1, 10);
+    let out = b.submit(1, 11);
+    b.store(out);
+    let at_work = |b: &mut Bench| {
+        let request = b.request();
+        let out = b.hand(Input::Abort {
+            request,
+            session: session(1),
+            scope: Scope::AtWork,
+        });
+        (request, out)
+    };
+    let (request, out) = at_work(&mut b);
+    assert!(has(&out, |o| *o == Output::CancelModel { ticket: call }));
+    let out = b.model(call, ModelFact::Ended(ModelEnd::Cancelled));
+    let out = b.store(out);
+    let stopped = Answer::Aborted {
+        runs: vec![run(10)],
+    };
+    assert!(answers(&out).contains(&(request, stopped)));
+    assert_eq!(begun(&out), [run(11)]);
+    let call = model_ticket(&out);
+    b.completed(call);
+    let (request, out) = at_work(&mut b);
+    assert_eq!(answers(&out), [(request, Answer::Aborted { runs: vec![] })]);
+}

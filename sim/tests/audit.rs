@@ -102,11 +102,13 @@ const TABLE: &[(Fault, &[Code])] = &[
     (Fault::InterruptOther, &[Code::InterruptUntrue]),
     (Fault::InterruptLost, &[Code::InterruptUntrue]),
     (Fault::InterruptUncalled, &[Code::InterruptUntrue]),
-    (Fault::QuietForEver, &[Code::IdleLane]),
+    // The lost deadline may hide a later one of a model call.
+    (Fault::QuietForEver, &[Code::IdleLane, Code::Silent]),
     (Fault::DrainForEver, &[Code::DrainLate]),
     (Fault::DrainBegins, &[Code::BegunDraining]),
     (Fault::PriorityIgnored, &[Code::LaneOrder]),
-    (Fault::OldWrites, &[Code::OldGeneration]),
+    // A claim that is given again has the time again that was used up meanwhile.
+    (Fault::OldWrites, &[Code::OldGeneration, Code::BudgetGrew]),
     (Fault::ResetSpares, &[Code::ResetSpared]),
     (Fault::ResetForgotten, &[Code::ResetUntrue]),
     (Fault::ResetLies, &[Code::ResetUntrue]),

@@ -14,6 +14,8 @@ use crate::store::{History, HistoryQuery, SessionRow, TranscriptRow};
 pub enum AbortScope {
     /// One run, by its name.
     Run(String),
+    /// The run at work in the session; what waits goes on.
+    AtWork,
     /// The runs of the session that wait; the one at work goes on.
     Queued,
     /// All runs of the session.

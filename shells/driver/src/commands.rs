@@ -149,6 +149,7 @@ impl Driver {
                 session,
                 scope: match scope {
                     AbortScope::Run(run_key) => Scope::Run(self.fingerprints.run(&run_key)),
+                    AbortScope::AtWork => Scope::AtWork,
                     AbortScope::Queued => Scope::Queued,
                     AbortScope::All => Scope::All,
                 },

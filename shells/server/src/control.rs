@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tidegate_core::Rejection;
-use tidegate_driver::{AbortScope, Client, Reply, Stopped};
+use tidegate_driver::{AbortScope, Reply, Stopped};
 use tidegate_wire::{
     AbortStatus, SessionEntry, SessionsAbortParams, SessionsAborted, SessionsResetDone,
     SessionsResetParams, WireError, method,
@@ -14,7 +14,7 @@ use crate::changes;
 use crate::cursor::{generation_of, session_id};
 use crate::methods::{Call, Rest};
 use crate::project::to_value;
-use crate::refusals::{confused, read, rejected, session_by_key, stopped};
+use crate::refusals::{confused, invalid, read, rejected, session_by_key, stopped};
 use crate::server::Shared;
 
 impl Call {
@@ -22,8 +22,18 @@ impl Call {
         let params = read(method::SESSIONS_ABORT, SessionsAbortParams::read(params))?;
         let agent = params.agent_id.as_deref();
         let key = session_by_key(method::SESSIONS_ABORT, &params.key, agent)?;
+        let scope = match (params.run_id, params.clear_queued) {
+            (Some(_), true) => {
+                let why = "at /clearQueued: goes without runId, which names all that is stopped";
+                return Err(invalid(method::SESSIONS_ABORT, why));
+            }
+            (Some(run), false) => AbortScope::Run(run),
+            (None, true) => AbortScope::All,
+            (None, false) => AbortScope::AtWork,
+        };
+        let mut replies = self.shared.client.abort(key, scope);
         Ok(Box::pin(async move {
-            let stopped = abort(&self.shared.client, key, params).await;
+            let stopped = aborted(replies.next().await);
             self.answer(stopped.map(|runs| {
                 to_value(&SessionsAborted {
                     ok: true,
@@ -66,26 +76,6 @@ impl Call {
             }));
         }))
     }
-}
-
-async fn abort(
-    client: &Client,
-    key: String,
-    params: SessionsAbortParams,
-) -> Result<Vec<String>, WireError> {
-    let scope = match (params.run_id, params.clear_queued) {
-        (None, true) => AbortScope::All,
-        (Some(run), _) => AbortScope::Run(run),
-        (None, false) => {
-            let live = client.live(vec![key.clone()]).await;
-            let live = live.map_err(|_| stopped(false))?.pop().unwrap_or_default();
-            match live.first() {
-                Some(run) => AbortScope::Run(run.to_string()),
-                None => return Ok(Vec::new()),
-            }
-        }
-    };
-    aborted(client.abort(key, scope).next().await)
 }
 
 /// The runs that an abort stopped.

@@ -3,17 +3,10 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::Gateway;
+use support::{Gateway, is_terminal};
 
 fn send(key: &str, message: &str) -> Value {
     json!({"sessionKey": "one", "idempotencyKey": key, "message": message})
-}
-
-fn is_terminal(frame: &Value, run: &str) -> bool {
-    let payload = &frame["payload"];
-    frame["event"] == "chat"
-        && payload["runId"] == run
-        && ["final", "aborted", "error"].contains(&payload["state"].as_str().unwrap_or(""))
 }
 
 /// P05, P18: what is sent behind `/new` with a message comes behind it, and not before it
@@ -94,4 +87,25 @@ async fn a_sender_that_leaves_does_not_silence_its_message() {
             })
             .await;
     }
+}
+
+/// P18, R199: an abort of what is at work stops what was at work when it came, and no message
+/// that is sent behind it; which runs it stops is said in one way only
+#[tokio::test]
+async fn an_abort_stops_nothing_that_is_sent_behind_it() {
+    let gateway = Gateway::start().await;
+    let mut ws = gateway.connect().await;
+    for round in 0..8 {
+        let key = format!("k{round}");
+        ws.feed("1", "sessions.abort", json!({"key": "one"})).await;
+        ws.request("2", "chat.send", send(&key, "hello")).await;
+        let answer = ws.response("1").await;
+        assert_eq!(answer["payload"]["status"], "no-active-run", "{answer}");
+        let seen = ws.until(|frame| is_terminal(frame, &key)).await;
+        assert_eq!(seen.last().unwrap()["payload"]["state"], "final");
+    }
+    let both = json!({"key": "one", "runId": "k1", "clearQueued": true});
+    let answer = ws.call("sessions.abort", both).await;
+    let said = answer["error"]["message"].as_str().unwrap();
+    assert!(said.contains("/clearQueued"), "{answer}");
 }

@@ -113,6 +113,8 @@ impl Ends {
         match scope {
             Scope::Run(run) => of_session.retain(|held| held == run),
             Scope::All => {}
+            // Which one that is can't be told from here.
+            Scope::AtWork => return,
             // The first that has not claimed may hold its session's lane already.
             Scope::Queued => {
                 of_session

@@ -121,7 +121,7 @@ impl Lanes {
         lane.waiting.retain(|r| !along.contains(r));
         let aborted = self.aborts.values().any(|&(of, scope)| match scope {
             Scope::Run(one) => one == run,
-            Scope::All => of == session,
+            Scope::All | Scope::AtWork => of == session,
             Scope::Queued => false,
         });
         let allowed = match aborted {
@@ -249,7 +249,7 @@ impl Lanes {
         };
         let holders = self.lanes.get(&session).map(|lane| lane.holders.clone());
         for holder in holders.unwrap_or_default() {
-            if scope == Scope::All || scope == Scope::Run(holder.run) {
+            if matches!(scope, Scope::All | Scope::AtWork) || scope == Scope::Run(holder.run) {
                 self.stopped(now.plus(config.lane_grace_ms), holder.run);
             }
         }

@@ -2,7 +2,7 @@
 
 use tidegate_core::{Input, RequestId, RunId, Scope, Submit, Turn};
 
-use super::ast::{Step, Terms};
+use super::ast::{Part, Step, Terms};
 use super::cast::Cast;
 
 /// The inputs of a client's step: who asks, about which run, and what. `name` names the
@@ -53,7 +53,7 @@ pub(super) fn inputs(
             client,
             message,
             session,
-            queued,
+            part,
         } => {
             let run = message.as_ref().map(|message| cast.run(message));
             let own = run.and_then(|run| cast.message(run)).map(|m| m.session);
@@ -61,10 +61,11 @@ pub(super) fn inputs(
             let input = Input::Abort {
                 request: name(0),
                 session: named.or(own).unwrap_or_else(|| cast.session("")),
-                scope: match run {
-                    Some(run) => Scope::Run(run),
-                    None if *queued => Scope::Queued,
-                    None => Scope::All,
+                scope: match (run, part) {
+                    (Some(run), _) => Scope::Run(run),
+                    (None, Part::All) => Scope::All,
+                    (None, Part::Queued) => Scope::Queued,
+                    (None, Part::AtWork) => Scope::AtWork,
                 },
             };
             one(client, run, input)

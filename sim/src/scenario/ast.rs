@@ -75,6 +75,17 @@ pub struct Block {
     pub steps: Vec<Step>,
 }
 
+/// Which runs of a session are stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All of them.
+    All,
+    /// What waits.
+    Queued,
+    /// The one at work.
+    AtWork,
+}
+
 /// Something that an actor does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -117,8 +128,8 @@ pub enum Step {
         message: Option<String>,
         /// The session that is named; `None` is the message's own.
         session: Option<String>,
-        /// Only what waits.
-        queued: bool,
+        /// Which of a session's, where no message is named.
+        part: Part,
     },
     /// A client wants a session to begin anew.
     Reset {

@@ -13,7 +13,7 @@ use tidegate_core::{
     SessionId, SettleReport, Speaker, StoreError, Ticket, Turn,
 };
 
-use super::ast::{Beat, Block, Ending, Planted, Said, Scenario, Step, Terms, UNKNOWN};
+use super::ast::{Beat, Block, Ending, Part, Planted, Said, Scenario, Step, Terms, UNKNOWN};
 use super::cast::{HEARTBEAT, ROOM};
 use crate::adapter::System;
 
@@ -411,7 +411,7 @@ impl Names {
                 let named = self.sessions.get(session).cloned();
                 let run = match scope {
                     Scope::Run(run) => Some(*run),
-                    Scope::Queued | Scope::All => None,
+                    Scope::AtWork | Scope::Queued | Scope::All => None,
                 };
                 if run.is_none() && named.is_none() {
                     return None;
@@ -420,7 +420,11 @@ impl Names {
                     client: self.client(*request),
                     message: run.map(|run| self.message(run)),
                     session: named.or_else(|| Some("elsewhere".into())),
-                    queued: *scope == Scope::Queued,
+                    part: match scope {
+                        Scope::Queued => Part::Queued,
+                        Scope::AtWork => Part::AtWork,
+                        Scope::All | Scope::Run(_) => Part::All,
+                    },
                 })
             }
             Input::Reset {

@@ -5,7 +5,7 @@
 
 use tidegate_core::{Generation, QueueChange, StoreError};
 
-use super::ast::{Beat, Ending, Step};
+use super::ast::{Beat, Ending, Part, Step};
 use super::error::Trouble;
 use super::form::{Form, Hole, Value, choose, fill};
 use super::token::Cursor;
@@ -79,21 +79,24 @@ pub(super) const STEPS: &[Form<Step>] = &[
         client: t.word(),
         message: Some(t.word()),
         session: None,
-        queued: false,
+        part: Part::All,
     }),
     form("{client} aborts {message} in {session}", |mut t| {
         Step::Abort {
             client: t.word(),
             message: Some(t.word()),
             session: Some(t.word()),
-            queued: false,
+            part: Part::All,
         }
     }),
     form("{client} aborts everything of {session}", |mut t| {
-        aborts(t.word(), t.word(), false)
+        aborts(t.word(), t.word(), Part::All)
     }),
     form("{client} aborts everything queued of {session}", |mut t| {
-        aborts(t.word(), t.word(), true)
+        aborts(t.word(), t.word(), Part::Queued)
+    }),
+    form("{client} aborts the run at work of {session}", |mut t| {
+        aborts(t.word(), t.word(), Part::AtWork)
     }),
     form("{client} leaves", |mut t| Step::Leave { client: t.word() }),
     form("store takes {time}", |mut t| Step::StoreTakes(t.number())),
@@ -151,12 +154,12 @@ const fn queue(client: String, session: String, change: QueueChange) -> Step {
     }
 }
 
-const fn aborts(client: String, session: String, queued: bool) -> Step {
+const fn aborts(client: String, session: String, part: Part) -> Step {
     Step::Abort {
         client,
         message: None,
         session: Some(session),
-        queued,
+        part,
     }
 }
 
@@ -411,11 +414,12 @@ pub(super) fn write(step: &Step) -> String {
             client,
             message,
             session,
-            queued,
+            part,
         } => {
-            let all = match queued {
-                true => "everything queued",
-                false => "everything",
+            let all = match part {
+                Part::All => "everything",
+                Part::Queued => "everything queued",
+                Part::AtWork => "the run at work",
             };
             let what = message.as_deref().unwrap_or(all);
             let of = if message.is_some() { " in " } else { " of " };
@@ -547,6 +551,7 @@ mod tests {
             "alice aborts m1 in B",
             "alice aborts everything of A",
             "alice aborts everything queued of A",
+            "alice aborts the run at work of A",
             "alice says m1, m2 to A",
             "alice says m1 to A by steer",
             "alice says m1 to A on work",

@@ -104,6 +104,7 @@ fn say_input(input: &Input, cast: &Cast, client: &Client<'_>) -> String {
         } => {
             let what = match scope {
                 Scope::Run(run) => cast.run_name(*run),
+                Scope::AtWork => "the run at work",
                 Scope::Queued => "everything queued",
                 Scope::All => "everything",
             };

@@ -107,6 +107,7 @@ fn input(input: &Input, due: Option<Timer>) -> String {
         } => {
             let what = match scope {
                 Scope::Run(one) => run(*one),
+                Scope::AtWork => "what is at work".into(),
                 Scope::Queued => "what waits".into(),
                 Scope::All => "all".into(),
             };

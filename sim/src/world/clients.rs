@@ -159,7 +159,11 @@ impl Clients {
                 inputs.push(self.wait(choices, run));
             }
             (
-                Act::AbortRun | Act::AbortSession | Act::AbortWrong | Act::AbortQueued,
+                Act::AbortRun
+                | Act::AbortSession
+                | Act::AbortWrong
+                | Act::AbortQueued
+                | Act::AbortAtWork,
                 Some(target),
             ) => inputs.push(self.abort(act, target)),
             (Act::Reset, Some(target)) => inputs.push(self.reset(choices, target)),
@@ -275,6 +279,11 @@ impl Clients {
                 request,
                 session,
                 scope: Scope::Queued,
+            },
+            Act::AbortAtWork => Input::Abort {
+                request,
+                session,
+                scope: Scope::AtWork,
             },
             Act::AbortWrong => {
                 let other = SessionId::from_u128(u128::from_be_bytes(session.0) ^ 1);

@@ -23,12 +23,13 @@ pub(crate) enum Act {
     AbortWrong,
     Leave,
     AbortQueued,
+    AbortAtWork,
     Reset,
     Configure,
 }
 
 /// All acts, by index.
-pub(crate) const ACTS: [Act; 13] = [
+pub(crate) const ACTS: [Act; 14] = [
     Act::Submit,
     Act::Burst,
     Act::Repeat,
@@ -40,6 +41,7 @@ pub(crate) const ACTS: [Act; 13] = [
     Act::AbortWrong,
     Act::Leave,
     Act::AbortQueued,
+    Act::AbortAtWork,
     Act::Reset,
     Act::Configure,
 ];
@@ -333,6 +335,7 @@ const ACT_NAMES: [&str; ACTS.len()] = [
     "act abort of a wrong session",
     "act leave",
     "act abort of what waits",
+    "act abort of what is at work",
     "act reset",
     "act queue settings",
 ];
