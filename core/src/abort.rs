@@ -149,12 +149,12 @@ impl Core {
     /// Stops a run wherever it is. Whether it will end as cancelled, by this or by an earlier
     /// stop.
     pub(crate) fn stop_run(&mut self, id: RunId, by: StopReason) -> bool {
-        let cancelled = |provider_started| Outcome::Cancelled {
-            by,
-            provider_started,
-        };
         let Some(run) = self.runs.get_mut(&id) else {
             return false;
+        };
+        let cancelled = Outcome::Cancelled {
+            by,
+            provider_started: run.has_asked(),
         };
         match run.state {
             State::Accepting { .. }
@@ -162,7 +162,7 @@ impl Core {
                 pending: Pending::Ordered(_),
                 ..
             } => {
-                let stop = *run.stop.get_or_insert(cancelled(false));
+                let stop = *run.stop.get_or_insert(cancelled);
                 self.shorten_lane_limit(id, self.config.lane_grace_ms);
                 return is_cancelled(stop);
             }
@@ -171,15 +171,16 @@ impl Core {
                 if bound {
                     return self.is_being_cancelled(turn);
                 }
-                run.stop.get_or_insert(cancelled(false));
+                run.stop.get_or_insert(cancelled);
                 self.take_out(id, turn);
             }
             State::Claiming {
                 pending: Pending::Refused,
                 ..
-            } => self.finish(id, cancelled(false)),
-            State::Waiting | State::WaitingGlobal => self.end_waiting(id, cancelled(false)),
-            State::Attempting { .. } => self.stop(id, cancelled(true)),
+            } => self.finish(id, cancelled),
+            State::Waiting | State::WaitingGlobal => self.end_waiting(id, cancelled),
+            State::Attempting { .. } => self.stop(id, cancelled),
+            State::Backoff => self.finish(id, cancelled),
             State::Stopping { outcome, .. } => return is_cancelled(outcome),
             State::Settling { terminal, .. } => return is_cancelled(terminal.outcome),
             State::Superseded { .. } => return false,

@@ -14,6 +14,7 @@ use crate::machine::Core;
 use crate::outcome::Terminal;
 use crate::output::{Accept, Answer, ClaimOrder, Output, Rejection};
 use crate::queue::Place;
+use crate::recovery::Recovery;
 use crate::run::{Run, State, Stream, full_budget};
 use crate::session::{Phase, Session};
 
@@ -147,6 +148,8 @@ impl Core {
                 attempt: Attempt(0),
                 has_content: false,
                 stream: Stream::default(),
+                seen: false,
+                recovery: Recovery::default(),
                 seq: 0,
                 stay: 0,
                 detached: false,

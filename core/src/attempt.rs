@@ -9,7 +9,7 @@ use crate::limits::silence;
 use crate::machine::Core;
 use crate::outcome::{Failure, Limit, Outcome};
 use crate::output::{Event, Output};
-use crate::run::{State, Stream};
+use crate::run::State;
 use crate::timers::Timer;
 
 impl Core {
@@ -20,7 +20,6 @@ impl Core {
         };
         let at = self.now.wall.max(run.accepted_at);
         run.started_at.get_or_insert(at);
-        run.stream = Stream::default();
         run.has_content = true;
         let call = Ticket {
             subject: Subject::Run(id),
@@ -108,9 +107,12 @@ impl Core {
 
     /// The model answers: it has seen the chat messages that its request contains (B-070).
     fn seen(&mut self, id: RunId) {
-        let Some(run) = self.runs.get(&id) else {
+        let Some(run) = self.runs.get_mut(&id) else {
             return;
         };
+        if core::mem::replace(&mut run.seen, true) {
+            return;
+        }
         let along = run.along.clone();
         if run.turn.is_chat() {
             self.publish(id, Event::Seen);
@@ -167,21 +169,25 @@ impl Core {
             // A call that says it was cancelled though nobody ordered it did not finish either.
             ModelEnd::Incomplete | ModelEnd::Cancelled => Outcome::Failed(Failure::Incomplete),
         };
-        self.finish(id, outcome);
+        self.call_failed(id, end, outcome);
     }
 
     /// A limit of the attempt passed.
     pub(crate) fn limit_reached(&mut self, id: RunId, limit: Limit) {
-        if self.runs.get(&id).is_some_and(|run| run.stream.finished) {
-            return self.stop(id, Outcome::Completed);
+        let Some(run) = self.runs.get(&id) else {
+            return;
+        };
+        let outcome = Outcome::TimedOut {
+            limit,
+            provider_started: true,
+        };
+        match run.state {
+            _ if run.stream.finished => self.stop(id, Outcome::Completed),
+            State::Attempting { call } if limit != Limit::Budget => {
+                self.call_silent(id, call, outcome);
+            }
+            _ => self.stop(id, outcome),
         }
-        self.stop(
-            id,
-            Outcome::TimedOut {
-                limit,
-                provider_started: true,
-            },
-        );
     }
 
     /// Decides the outcome of a run at the model and cancels the call. The lane slot is freed
@@ -219,8 +225,14 @@ impl Core {
 
     /// Takes out the deadlines of the attempt. The lane limit stays: it bounds what follows.
     pub(crate) fn disarm_attempt(&mut self, id: RunId) {
+        self.timers.disarm(Timer::Budget(id));
+        self.timers.disarm(Timer::ProviderRetry(id));
+        self.disarm_call(id);
+    }
+
+    /// Takes out the deadlines of the model call.
+    pub(crate) fn disarm_call(&mut self, id: RunId) {
         for timer in [
-            Timer::Budget(id),
             Timer::FirstEvent(id),
             Timer::Idle(id),
             Timer::FinishTail(id),
@@ -238,33 +250,22 @@ impl Core {
             return;
         };
         let session = run.session;
+        let outcome = Outcome::TimedOut {
+            limit: Limit::Lane,
+            provider_started: run.has_asked(),
+        };
         match run.state {
             State::Claiming { pending, .. } => {
-                let outcome = *run.stop.get_or_insert(Outcome::TimedOut {
-                    limit: Limit::Lane,
-                    provider_started: false,
-                });
+                let outcome = *run.stop.get_or_insert(outcome);
                 self.detach(id);
                 if pending == crate::run::Pending::Refused {
                     self.finish(id, outcome);
                 }
             }
-            State::Attempting { .. } => {
-                self.stop(
-                    id,
-                    Outcome::TimedOut {
-                        limit: Limit::Lane,
-                        provider_started: true,
-                    },
-                );
+            State::Attempting { .. } | State::Backoff => {
+                self.stop(id, outcome);
                 self.detach(id);
-                self.finish(
-                    id,
-                    Outcome::TimedOut {
-                        limit: Limit::Lane,
-                        provider_started: true,
-                    },
-                );
+                self.finish(id, outcome);
             }
             State::Stopping { outcome, .. } => {
                 self.detach(id);

@@ -121,6 +121,7 @@ impl Core {
             State::Claiming { pending, .. }
             | State::Settling { pending, .. }
             | State::Superseded { pending, .. } => pending != Pending::Refused || retry(),
+            State::Backoff => self.timers.at(Timer::ProviderRetry(run.id)).is_some(),
             State::Attempting { .. } | State::Stopping { .. } => {
                 self.timers.at(Timer::LaneLimit(run.id)).is_some()
             }

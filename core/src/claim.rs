@@ -8,7 +8,7 @@ use crate::input::{Claim, ClaimReport};
 use crate::machine::Core;
 use crate::outcome::Outcome;
 use crate::output::{ClaimOrder, Output};
-use crate::run::{Pending, State, store_backoff};
+use crate::run::{Pending, State, Stream, store_backoff};
 use crate::timers::Timer;
 
 impl Core {
@@ -100,7 +100,12 @@ impl Core {
         let Some(run) = self.runs.get_mut(&id) else {
             return;
         };
+        let failed = core::mem::take(&mut run.has_content).then(|| run.content());
         run.attempt = attempt;
+        run.stream = Stream::default();
+        if let Some(owner) = failed {
+            self.out(Output::Release { owner });
+        }
         self.bind_along(id);
         let Some(run) = self.runs.get_mut(&id) else {
             return;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::lane::LaneCaps;
 use crate::provider::ProviderClass;
 use crate::queue::QueueSettings;
+use crate::recovery::RecoveryConfig;
 
 /// A limit of executed time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -29,6 +30,8 @@ pub struct ProviderConfig {
 pub struct Config {
     /// The model provider.
     pub provider: ProviderConfig,
+    /// When a failed call is made again.
+    pub recovery: RecoveryConfig,
     /// `agents.defaults.timeoutSeconds` where it was set, in milliseconds (R149, R157).
     pub agent_budget: Option<Budget>,
     /// Runs at work at once over all sessions (R15; spec 2.1: at least 8, 4 for each core).
@@ -96,6 +99,7 @@ impl Default for Config {
                 class: ProviderClass::Cloud,
                 timeout_ms: None,
             },
+            recovery: RecoveryConfig::default(),
             agent_budget: None,
             global_lane_cap: 8,
             lanes: LaneCaps::default(),

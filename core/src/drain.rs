@@ -53,11 +53,11 @@ impl Core {
     }
 
     /// Whether the drain waits for this run: it is at work, or its acceptance is being
-    /// written.
+    /// written. One that waits to ask its model again goes on after the restart.
     fn is_at_work(state: State) -> bool {
         !matches!(
             state,
-            State::Waiting | State::WaitingGlobal | State::Along { .. }
+            State::Waiting | State::WaitingGlobal | State::Along { .. } | State::Backoff
         )
     }
 

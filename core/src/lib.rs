@@ -88,6 +88,7 @@ mod output;
 mod pace;
 mod provider;
 mod queue;
+mod recovery;
 mod reset;
 mod run;
 mod session;
@@ -116,9 +117,10 @@ pub use lane::{LaneCaps, LaneName, Priority};
 pub use machine::{Core, Counts, Drain, SNAPSHOT_SCHEMA, Snapshot, WrongSchema};
 pub use outcome::{Failure, Limit, Outcome, Reply, StopReason, Terminal};
 pub use output::{Accept, Answer, ClaimOrder, Event, Output, Rejection, WaitResult};
-pub use provider::{ErrorClass, Marker, ProviderClass, ProviderError};
+pub use provider::{ErrorClass, Marker, ProviderClass, ProviderError, RetryAfter};
 pub use queue::{
     DropPolicy, Place, QueueChange, QueueMode, QueueOverride, QueueSettings, Speaker, Turn,
 };
+pub use recovery::RecoveryConfig;
 pub use time::{Now, Time, Wall};
 pub use timers::{Armed, Timer};

@@ -186,6 +186,7 @@ impl Core {
                 Timer::FirstEvent(run) => self.limit_reached(run, Limit::FirstEvent),
                 Timer::Idle(run) => self.limit_reached(run, Limit::Idle),
                 Timer::FinishTail(run) => self.finish_tail_due(run),
+                Timer::ProviderRetry(run) => self.provider_retry_due(run),
                 Timer::LaneLimit(run) => self.lane_limit_reached(run),
                 Timer::StoreRetry(run) => self.retry_store(run),
                 Timer::LoadRetry(session) => self.retry_load(session),
@@ -307,7 +308,7 @@ impl Core {
 }
 
 /// The schema of [`Snapshot`]. Raised with every change of the state's shape.
-pub const SNAPSHOT_SCHEMA: u32 = 2;
+pub const SNAPSHOT_SCHEMA: u32 = 3;
 
 /// The whole state of a [`Core`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

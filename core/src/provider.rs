@@ -23,6 +23,8 @@ pub enum Marker {
     None,
     /// Too many requests, quota of a short window.
     RateLimit,
+    /// The allowance of a day or longer is used up.
+    UsageWindow,
     /// The service is overloaded.
     Overloaded,
     /// Payment or credit.
@@ -47,6 +49,20 @@ pub enum Marker {
     NotAStream,
 }
 
+/// When a provider wants to be asked again, as its answer says (B-057).
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub enum RetryAfter {
+    /// It does not say, or what it says can't be read.
+    #[default]
+    Unsaid,
+    /// In so many milliseconds.
+    Ms(u64),
+    /// Later than a number of milliseconds can say.
+    Unrepresentable,
+}
+
 /// A provider's failure, as reported by the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProviderError {
@@ -54,6 +70,8 @@ pub struct ProviderError {
     pub status: Option<u16>,
     /// What the shell recognised.
     pub marker: Marker,
+    /// When it wants to be asked again.
+    pub retry_after: RetryAfter,
     /// Whether the provider's own words lie under the attempt's detail handle.
     pub detail: bool,
 }
@@ -94,7 +112,7 @@ impl ProviderError {
     #[must_use]
     pub const fn class(&self) -> ErrorClass {
         match self.marker {
-            Marker::RateLimit => ErrorClass::RateLimit,
+            Marker::RateLimit | Marker::UsageWindow => ErrorClass::RateLimit,
             Marker::Overloaded => ErrorClass::Overloaded,
             Marker::Billing => ErrorClass::Billing,
             Marker::ContextOverflow => ErrorClass::ContextOverflow,

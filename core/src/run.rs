@@ -15,6 +15,7 @@ use crate::ids::{
 use crate::lane::{LaneName, Priority};
 use crate::outcome::{Outcome, Terminal};
 use crate::queue::{Place, Turn};
+use crate::recovery::Recovery;
 use crate::time::{Time, Wall};
 
 /// An order to the store that is under way, or waits to be given again.
@@ -75,6 +76,8 @@ pub(crate) enum State {
         /// The model call.
         call: Ticket,
     },
+    /// A call failed; it waits to ask again.
+    Backoff,
     /// The outcome is decided, the model call is being cancelled.
     Stopping {
         /// The model call.
@@ -140,6 +143,9 @@ pub(crate) struct Run {
     /// Whether this life's attempt has content in the shell.
     pub(crate) has_content: bool,
     pub(crate) stream: Stream,
+    /// Whether a model has answered a request that contains its message.
+    pub(crate) seen: bool,
+    pub(crate) recovery: Recovery,
     /// The number of the last published event.
     pub(crate) seq: u64,
     /// Tells the orders of this stay from those of an earlier one, whose late reports may name
@@ -161,6 +167,11 @@ impl Run {
             run: self.id,
             attempt: self.attempt,
         }
+    }
+
+    /// Whether a model request of this life went out.
+    pub(crate) const fn has_asked(&self) -> bool {
+        self.started_at.is_some()
     }
 
     /// Where the text of the current attempt lies.

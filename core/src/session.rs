@@ -18,6 +18,7 @@ use crate::input::{Input, LoadReport, OpenRun, Submit};
 use crate::machine::Core;
 use crate::output::{Answer, Output, Rejection};
 use crate::queue::{Place, QueueOverride};
+use crate::recovery::Recovery;
 use crate::reset::Hold;
 use crate::run::{Run, State, Stream, full_budget, store_backoff};
 use crate::time::Time;
@@ -366,6 +367,8 @@ impl Core {
             attempt: open.attempt,
             has_content: false,
             stream: Stream::default(),
+            seen: false,
+            recovery: Recovery::default(),
             seq: 0,
             stay,
             detached: false,

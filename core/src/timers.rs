@@ -26,6 +26,8 @@ pub enum Timer {
     Idle(RunId),
     /// The provider said that the model finished, and the call stays open (S-08).
     FinishTail(RunId),
+    /// The model is asked again after a failed call (spec 5.2).
+    ProviderRetry(RunId),
     /// A refused store order of a run is given again.
     StoreRetry(RunId),
     /// A refused load of a session is given again.
@@ -52,6 +54,7 @@ impl Timer {
             | Self::FirstEvent(run)
             | Self::Idle(run)
             | Self::FinishTail(run)
+            | Self::ProviderRetry(run)
             | Self::StoreRetry(run)
             | Self::TextPace(run)
             | Self::SavePace(run) => Subject::Run(run),
@@ -84,6 +87,7 @@ impl Timer {
             Self::FirstEvent(_) => "first-event limit",
             Self::Idle(_) => "idle limit",
             Self::FinishTail(_) => "finish tail",
+            Self::ProviderRetry(_) => "provider retry",
             Self::StoreRetry(_) => "store retry",
             Self::LoadRetry(_) => "load retry",
             Self::Debounce(_) => "queue debounce",

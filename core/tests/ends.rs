@@ -41,6 +41,12 @@ impl Told {
         call
     }
 
+    /// The subject waits to ask its model again.
+    fn waits_to_ask_again(&mut self) {
+        let call = self.at_the_model();
+        self.end(call, RATE_LIMIT);
+    }
+
     fn end(&mut self, call: Ticket, end: ModelEnd) {
         let out = self.b.model(call, ModelFact::Ended(end));
         self.tell(out);
@@ -56,6 +62,12 @@ impl Told {
 type Way = (&'static str, fn(&mut Told), Outcome);
 
 const CANCELLED: ModelEnd = ModelEnd::Cancelled;
+const RATE_LIMIT: ModelEnd = ModelEnd::Failed(ProviderError {
+    status: Some(429),
+    marker: Marker::None,
+    retry_after: RetryAfter::Unsaid,
+    detail: false,
+});
 
 const fn timed_out(limit: Limit, provider_started: bool) -> Outcome {
     Outcome::TimedOut {
@@ -94,6 +106,7 @@ fn error() -> ProviderError {
     ProviderError {
         status: Some(400),
         marker: Marker::None,
+        retry_after: RetryAfter::Unsaid,
         detail: true,
     }
 }
@@ -147,6 +160,23 @@ const WAYS: &[Way] = &[
         t.tell(out);
         t.end(call, CANCELLED);
     }, cancelled(StopReason::Rpc, true)),
+    ("stopped while it waits to ask again", |t| {
+        t.waits_to_ask_again();
+        let out = t.b.abort(1, Some(SUBJECT));
+        t.tell(out);
+    }, cancelled(StopReason::Rpc, true)),
+    ("interrupted while it waits to ask again", |t| {
+        t.waits_to_ask_again();
+        t.chat(11, Some(QueueMode::Interrupt));
+    }, cancelled(StopReason::Interrupt, true)),
+    ("asked again as often as allowed", |t| {
+        t.waits_to_ask_again();
+        for _ in 0..2 {
+            let out = t.pass(10_000);
+            let call = model_ticket(&out);
+            t.end(call, RATE_LIMIT);
+        }
+    }, Outcome::Failed(Failure::Provider { class: ErrorClass::RateLimit, status: Some(429) })),
     ("stopped in the queue", |t| {
         t.chat(9, None);
         t.chat(SUBJECT, None);
@@ -215,6 +245,11 @@ const WAYS: &[Way] = &[
 fn config() -> Config {
     Config {
         wait_default_ms: u64::MAX / 2,
+        // Of all that may pass by itself, a rate limit alone is asked again.
+        recovery: RecoveryConfig {
+            rate_limit_retries_max: 2,
+            ..RecoveryConfig::at_most(0)
+        },
         ..Config::default()
     }
 }

@@ -49,9 +49,13 @@ fn a_message_that_was_to_steer_outlives_the_run_it_was_for() {
     let (mut b, call) = busy(QueueSettings::default());
     b.text(call, 3);
     b.chatted(1, 11, None);
-    let out = b.pass(120_000);
-    assert!(has(&out, |o| *o == Output::CancelModel { ticket: call }));
-    let out = b.model(call, ModelFact::Ended(ModelEnd::Cancelled));
+    let error = ProviderError {
+        status: Some(400),
+        marker: Marker::None,
+        retry_after: RetryAfter::Unsaid,
+        detail: false,
+    };
+    let out = b.model(call, ModelFact::Ended(ModelEnd::Failed(error)));
     let out = b.store(out);
     assert_eq!(claims(&out), [(run(11), vec![])]);
 }

@@ -21,7 +21,7 @@ fn timed_out(limit: Limit) -> Outcome {
 /// P12: a provider that sends nothing is bounded by the first-event limit.
 #[test]
 fn a_silent_provider_is_ended_by_the_first_event_limit() {
-    let mut b = Bench::new(Config::default());
+    let mut b = Bench::new(asks_once());
     let call = b.start(1, 10);
     b.model(call, ModelFact::Alive);
     let out = b.pass(120 * S);
@@ -33,7 +33,7 @@ fn a_silent_provider_is_ended_by_the_first_event_limit() {
 /// P11, P12, B-012, B-043, B-048: reasoning is progress; keep-alives are not.
 #[test]
 fn progress_moves_the_idle_limit_and_liveness_does_not() {
-    let mut b = Bench::new(Config::default());
+    let mut b = Bench::new(asks_once());
     let call = b.start(1, 10);
     for _ in 0..40 {
         b.pass(10 * S);
@@ -527,7 +527,7 @@ fn a_reply_beyond_its_cap_is_cut() {
 /// P38, S-07: a transport that ends without the provider's terminal is no success.
 #[test]
 fn an_incomplete_stream_is_a_failure_with_its_text_kept() {
-    let mut b = Bench::new(Config::default());
+    let mut b = Bench::new(asks_once());
     let call = b.start(1, 10);
     b.text(call, 4);
     let out = b.model(call, ModelFact::Ended(ModelEnd::Incomplete));
@@ -552,12 +552,13 @@ fn a_provider_failure_keeps_its_class() {
         (Some(418), Marker::None, ErrorClass::Unknown),
     ];
     for (status, marker, class) in classes {
-        let mut b = Bench::new(Config::default());
+        let mut b = Bench::new(asks_once());
         let call = b.start(1, 10);
         let error = ProviderError {
             status,
             marker,
             detail: true,
+            retry_after: RetryAfter::Unsaid,
         };
         let out = b.model(call, ModelFact::Ended(ModelEnd::Failed(error)));
         let (_, terminal) = settle(&out);

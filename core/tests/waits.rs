@@ -155,7 +155,7 @@ fn leaving_ends_the_wait_and_not_the_run() {
 /// out meanwhile says so.
 #[test]
 fn a_wait_that_runs_out_before_the_rows_tells_what_was_decided() {
-    let mut b = Bench::new(Config::default());
+    let mut b = Bench::new(asks_once());
     let call = b.start(1, 10);
     let (waiter, _) = b.wait(10, Some(5_000));
     let out = b.model(call, ModelFact::Ended(ModelEnd::Incomplete));

@@ -13,6 +13,14 @@ pub struct Bench {
 
 pub const WALL: u64 = 1_000_000;
 
+/// A configuration in which a failed call ends its run.
+pub fn asks_once() -> Config {
+    Config {
+        recovery: RecoveryConfig::at_most(0),
+        ..Config::default()
+    }
+}
+
 pub fn session(n: u128) -> SessionId {
     SessionId::from_u128(n)
 }
