@@ -4,10 +4,10 @@
 //! Each read is reported before the next one is waited for; nothing is delayed.
 
 use futures_util::StreamExt;
-use tidegate_core::{Marker, ModelEnd};
+use tidegate_core::{Marker, ModelEnd, ProviderError, RetryAfter};
 use tidegate_driver::{ModelEvent, ModelSink};
 use tidegate_text::{
-    ChatEnd, ChatFact, ChatStream, for_people, read_error_body, read_whole_answer,
+    ChatEnd, ChatFact, ChatStream, for_people, read_error_body, read_retry_after, read_whole_answer,
 };
 
 use crate::openai::Provider;
@@ -140,17 +140,21 @@ impl Provider {
             self.place,
             or_nothing(said.words.trim_end_matches('.'))
         );
-        if let Some(wait) = &answer.retry_after {
-            words.push_str(&format!(
-                " It asks to wait (Retry-After: {}).",
-                for_people(wait, self.secret())
-            ));
+        if let Some(wait) = asked_wait(&answer) {
+            let wait = for_people(&wait, self.secret());
+            words.push_str(&format!(" It asks to wait ({wait})."));
         }
         if let Some(advice) = self.advice(status, said.marker) {
             words.push(' ');
             words.push_str(advice);
         }
-        sink.fail(Some(status), said.marker, words).await
+        let error = ProviderError {
+            status: Some(status),
+            marker: said.marker,
+            retry_after: retry_after(&answer),
+            detail: true,
+        };
+        sink.fail_with(error, words).await
     }
 
     fn advice(&self, status: u16, marker: Marker) -> Option<&'static str> {
@@ -173,6 +177,27 @@ impl Provider {
         );
         sink.fail(None, error.marker(), words).await
     }
+}
+
+/// When the provider wants to be asked again (B-057).
+fn retry_after(answer: &HttpAnswer) -> RetryAfter {
+    let millis = answer.retry_after_ms.as_deref().map(str::as_bytes);
+    let value = answer.retry_after.as_deref().map(str::as_bytes);
+    read_retry_after(millis, value, answer.came_at)
+}
+
+/// The same in the provider's own words, whether or not they can be read.
+fn asked_wait(answer: &HttpAnswer) -> Option<String> {
+    let headers = [
+        ("Retry-After-Ms", &answer.retry_after_ms),
+        ("Retry-After", &answer.retry_after),
+    ];
+    let said = headers.into_iter().filter_map(|(name, value)| {
+        let value = value.as_deref()?;
+        Some(format!("{name}: {value}"))
+    });
+    let said: Vec<String> = said.collect();
+    (!said.is_empty()).then(|| said.join(", "))
 }
 
 /// The first bytes of a body, or what came of them before the connection broke.

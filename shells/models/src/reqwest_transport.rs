@@ -13,12 +13,16 @@ use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
 };
 use tidegate_core::ProviderClass;
+use tidegate_driver::{Clock, SystemClock};
 use tidegate_text::provider_class;
 
 use crate::transport::{HttpAnswer, HttpRequest, Transport, TransportError};
 
 /// The longest value of a response header that is passed on, in bytes.
 const HEADER_LIMIT_BYTES: usize = 200;
+
+/// How some providers name a wait more finely than HTTP can.
+const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
 /// Posts over the real network, to one provider. Cheap to make: the client inside is built
 /// at the first request, because it reads the system's certificates.
@@ -85,6 +89,7 @@ impl Transport for ReqwestTransport {
                 .headers(headers(request.bearer.as_ref()))
                 .body(request.body);
             let response = post.send().await.map_err(|error| name(&error))?;
+            let came_at = SystemClock::start().now().wall;
             let header = |header: HeaderName| {
                 let value = response.headers().get(header)?.to_str().ok()?;
                 Some(value.chars().take(HEADER_LIMIT_BYTES).collect())
@@ -93,6 +98,8 @@ impl Transport for ReqwestTransport {
                 status: response.status().as_u16(),
                 content_type: header(CONTENT_TYPE),
                 retry_after: header(RETRY_AFTER),
+                retry_after_ms: header(RETRY_AFTER_MS),
+                came_at,
                 body: response
                     .bytes_stream()
                     .map(|read| read.map_err(|error| name(&error)))

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use tidegate_core::Marker;
+use tidegate_core::{Marker, Wall};
 
 use crate::secret::Secret;
 
@@ -30,6 +30,10 @@ pub struct HttpAnswer {
     pub content_type: Option<String>,
     /// The `Retry-After` header, as it came.
     pub retry_after: Option<String>,
+    /// The `Retry-After-Ms` header, as it came.
+    pub retry_after_ms: Option<String>,
+    /// When the head came, by the wall clock of whoever carried it.
+    pub came_at: Wall,
     /// The body, as it comes. It ends after an error.
     pub body: BoxStream<'static, Result<Bytes, TransportError>>,
 }

@@ -8,7 +8,7 @@
 mod support;
 
 use support::{KEY, STREAM, Server, delta};
-use tidegate_core::{ErrorClass, Marker, ProviderClass, ProviderError};
+use tidegate_core::{ErrorClass, Marker, ProviderClass, ProviderError, RetryAfter};
 use tidegate_driver::ModelEvent;
 use tidegate_models::{BadProvider, EVENT_LIMIT_BYTES, OpenAiChat, ReqwestTransport, Secret};
 
@@ -18,6 +18,7 @@ fn class(status: Option<u16>, marker: Marker) -> ErrorClass {
     ProviderError {
         status,
         marker,
+        retry_after: RetryAfter::Unsaid,
         detail: true,
     }
     .class()
@@ -156,6 +157,61 @@ async fn an_error_within_a_stream_is_told_as_one() {
     );
 }
 
+/// S-16, S-19: in a good answer too an error keeps the class by which it is tried again.
+#[tokio::test]
+async fn an_error_within_a_stream_keeps_its_class() {
+    for (event, class, say) in [
+        (
+            r#"event: error
+data: {"type":"error","error":{"type":"overloaded_error","message":"busy"}}"#,
+            ErrorClass::Overloaded,
+            "busy",
+        ),
+        (
+            r#"event: response.failed
+data: {"type":"response.failed","response":{"status":"failed","error":{"code":"server_is_overloaded","message":"later"}}}"#,
+            ErrorClass::Overloaded,
+            "later",
+        ),
+        (
+            r#"data: {"error":{"message":"Rate limit reached","code":"rate_limit_exceeded"}}"#,
+            ErrorClass::RateLimit,
+            "Rate limit reached",
+        ),
+        (
+            r#"data: {"error":{"message":"bad gateway","code":502}}"#,
+            ErrorClass::ServerError,
+            "bad gateway",
+        ),
+        (
+            r#"data: {"error":{"message":"bad request field","type":"invalid_request_error"}}"#,
+            ErrorClass::Format,
+            "bad request field",
+        ),
+    ] {
+        let server = Server::start().await;
+        let call = server.call();
+        let mut connection = server.accept().await;
+        connection.write(STREAM).await;
+        connection.chunk(format!("{event}\n\n")).await;
+        let (error, words) = call.error().await;
+        assert_eq!(error.class(), class, "{event}");
+        assert_eq!(error.retry_after, RetryAfter::Unsaid);
+        assert!(words.ends_with(say), "{words}");
+    }
+}
+
+/// S-16: a server that does not stream says it in its document.
+#[tokio::test]
+async fn an_error_in_a_good_document_keeps_its_class() {
+    let server = Server::start().await;
+    let call = server.call();
+    let body = r#"{"error":{"type":"overloaded_error","message":"busy"}}"#;
+    server.accept().await.answer(200, JSON, body).await;
+    let (error, _) = call.error().await;
+    assert_eq!(error.class(), ErrorClass::Overloaded);
+}
+
 #[tokio::test]
 async fn a_stream_that_is_no_json_is_told_as_such() {
     let server = Server::start().await;
@@ -186,6 +242,7 @@ async fn an_oversized_document_ends_the_call_and_the_connection() {
     });
     let (status, marker, words) = call.failure().await;
     assert_eq!((status, marker), (None, Marker::Oversized));
+    assert_eq!(class(status, marker), ErrorClass::Protocol, "not retried");
     assert!(words.contains("larger than 1048576 bytes"), "{words}");
     endless.await.expect("the server saw the end");
 }

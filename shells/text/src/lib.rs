@@ -15,7 +15,9 @@ mod fingerprint;
 mod provider_class;
 mod provider_error;
 mod queue_words;
+mod retry_after;
 mod sse;
+mod used_up;
 
 pub use chat_stream::{ChatEnd, ChatError, ChatFact, ChatStream, Finish, Usage, read_whole_answer};
 pub use command::{BadCommand, Command, read_command};
@@ -26,4 +28,5 @@ pub use queue_words::{
     DEBOUNCE_MAX_MS, DROP_POLICIES, Named, QUEUE_CAP_MAX, QUEUE_MODES, drop_policy,
     drop_policy_name, duration_ms, queue_mode, queue_mode_name,
 };
+pub use retry_after::read_retry_after;
 pub use sse::{Oversized, SseItem, SseParser};

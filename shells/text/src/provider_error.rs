@@ -7,6 +7,8 @@
 use serde_json::Value;
 use tidegate_core::Marker;
 
+use crate::used_up::is_used_up;
+
 /// The most characters of a provider's words that are passed on.
 pub const WORDS_LIMIT_CHARS: usize = 500;
 
@@ -181,6 +183,9 @@ fn title(page: &str) -> Option<&str> {
 }
 
 fn phrase(message: &str) -> Marker {
+    if is_used_up(message) {
+        return Marker::UsageWindow;
+    }
     let message = message.to_ascii_lowercase();
     let known = PHRASES.iter().find(|(phrase, _)| message.contains(phrase));
     let no_model = message.contains("model")
@@ -212,14 +217,21 @@ impl Said {
     }
 
     /// The error in an event of a stream, if it is one: an `error` member, or a value that
-    /// calls itself an error (S-16, S-17).
+    /// calls itself an error or a failed response (S-16, S-17, S-19).
     pub(crate) fn in_event(value: &Value) -> Option<Self> {
         match value.get("error") {
             Some(Value::String(message)) => Some(Self::words(message)),
             Some(error @ Value::Object(_)) => Some(Self::of(error)),
             Some(Value::Null) | None => {
-                let is = |key: &str| value.get(key).and_then(Value::as_str) == Some("error");
-                (is("object") || is("type")).then(|| Self::of(value))
+                let named = |key: &str| value.get(key).and_then(Value::as_str);
+                match (named("object"), named("type")) {
+                    (Some("error"), _) | (_, Some("error")) => Some(Self::of(value)),
+                    (_, Some("response.failed")) => {
+                        let error = value.pointer("/response/error");
+                        Some(error.map_or_else(Self::default, Self::of))
+                    }
+                    _ => None,
+                }
             }
             Some(other) => Some(Self::words(&other.to_string())),
         }
@@ -277,6 +289,8 @@ impl Said {
         };
         match code.unwrap_or_else(|| phrase(&self.message)) {
             Marker::None => general(),
+            // The code of a limit does not tell which one; the words may.
+            Marker::RateLimit if is_used_up(&self.message) => Marker::UsageWindow,
             marker => marker,
         }
     }

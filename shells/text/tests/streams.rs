@@ -168,6 +168,18 @@ fn failures() -> Vec<Fixture> {
             INCOMPLETE,
         ),
         fixture(
+            "S-19",
+            b"event: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"server_is_overloaded\",\"message\":\"later\"}}}\n\n",
+            vec![error(None, Marker::Overloaded, "later")],
+            INCOMPLETE,
+        ),
+        fixture(
+            "S-19, and no reason",
+            b"data: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":null}}\n\n",
+            vec![error(None, Marker::None, "")],
+            INCOMPLETE,
+        ),
+        fixture(
             "S-17, beside an empty choice",
             b"data: {\"error\":{\"message\":\"gone\",\"code\":\"502\"},\"choices\":[{\"delta\":{\"content\":\"\"},\"finish_reason\":\"error\"}]}\n\n",
             vec![error(Some(502), Marker::None, "gone")],
@@ -210,7 +222,7 @@ fn cut<'a>(stream: &'a [u8], at: &[u16]) -> Vec<&'a [u8]> {
         .collect()
 }
 
-/// P38, P39, S-01, S-02, S-03, S-05, S-06, S-07, S-08, S-09, S-10, S-12, S-13, S-16, S-17
+/// P38, P39, S-01, S-02, S-03, S-05, S-06, S-07, S-08, S-09, S-10, S-12, S-13, S-16, S-17, S-19
 #[test]
 fn a_stream_says_the_same_however_it_is_cut() {
     for Fixture {

@@ -218,17 +218,19 @@ impl Call {
         (text.collect(), end)
     }
 
-    /// The provider's error and the words about it, which never hold the key.
+    /// The provider's status, the hint and the words, which never hold the key.
     pub async fn failure(self) -> (Option<u16>, Marker, String) {
+        let (error, words) = self.error().await;
+        (error.status, error.marker, words)
+    }
+
+    /// The provider's error and the words about it, which never hold the key.
+    pub async fn error(self) -> (ProviderError, String) {
         let (events, end) = self.rest().await;
-        let ModelEnd::Failed(ProviderError {
-            status,
-            marker,
-            detail: true,
-        }) = end
-        else {
+        let ModelEnd::Failed(error) = end else {
             panic!("{end:?} after {events:?}");
         };
+        assert!(error.detail, "{error:?}");
         let Some(ModelEvent::Detail(words)) = events.last() else {
             panic!("no words: {events:?}")
         };
@@ -238,7 +240,7 @@ impl Call {
                 .iter()
                 .any(|event| matches!(event, ModelEvent::Detail(_)))
         );
-        (status, marker, words.clone())
+        (error, words.clone())
     }
 
     pub async fn cancel(self) {
