@@ -53,7 +53,8 @@ pub enum RowMark {
     Whole,
     /// What had arrived when the run was stopped, timed out or failed.
     Partial,
-    /// What a crash left of an attempt; never an answer (design section 5).
+    /// What an attempt left that another followed, after a crash or a failed call; never an
+    /// answer (P16, B-058).
     Interrupted,
     /// A user's message that gave way in a full queue and was never answered (spec 3.3).
     Dropped {
@@ -103,13 +104,13 @@ pub struct History {
     /// The rows, oldest first. Within [`HISTORY_MAX_BYTES`]: what is cut off is the far end,
     /// so it can be asked for from here.
     pub rows: Vec<TranscriptRow>,
-    /// How many rows the transcript has.
-    pub total: u64,
-    /// The number of its last row; 0 without one.
+    /// The number of the transcript's last row, which is how many it has; 0 without one.
     pub last_seq: u64,
     /// Accepted messages that have not ended and are not in the transcript yet, oldest first;
     /// at most [`HISTORY_MAX_ROWS`] and [`HISTORY_MAX_BYTES`] of them.
     pub pending: Vec<PendingInput>,
+    /// How many of them there are, with those that `pending` has no room for.
+    pub pending_total: u64,
 }
 
 /// An accepted message that is not in the transcript yet.

@@ -245,22 +245,18 @@ impl Call {
             row: history.last_seq,
             event: Some(told.last),
         };
-        let items: Vec<PendingInput> = history.pending.into_iter().map(pending).collect();
         to_value(&ChatHistory {
             kind: params.cursor.is_some().then_some(HistoryKind::Delta),
             session_key: key.to_owned(),
             session_id: session_id(key, generation),
             messages,
-            pending_inputs: PendingInputs {
-                total: items.len() as u64,
-                items,
-            },
+            pending_inputs: pending(history.pending, history.pending_total),
             in_flight_run,
             delta_cursor: cursor::write(&self.shared.config.boot_id, key, place),
             offset: params.offset,
             next_offset: has_more.then(|| history.last_seq - first + 1),
             has_more,
-            total_messages: history.total,
+            total_messages: history.last_seq,
             session_info: SessionInfo {
                 key: key.to_owned(),
                 agent_id: agent_of(key).to_owned(),
@@ -295,11 +291,16 @@ struct Told {
     live: Vec<String>,
 }
 
-fn pending(input: tidegate_driver::PendingInput) -> PendingInput {
-    PendingInput {
+/// The messages that wait; there may be more of them than are shown.
+fn pending(shown: Vec<tidegate_driver::PendingInput>, total: u64) -> PendingInputs {
+    let input = |input: tidegate_driver::PendingInput| PendingInput {
         run_id: input.run_key,
         text: input.text,
         accepted_at: input.accepted_at.0,
+    };
+    PendingInputs {
+        items: shown.into_iter().map(input).collect(),
+        total,
     }
 }
 
@@ -349,9 +350,9 @@ mod tests {
             let history = History {
                 generation: 1,
                 rows: vec![row(role, mark)],
-                total: 1,
                 last_seq: 1,
                 pending: Vec::new(),
+                pending_total: 0,
             };
             has_ended(&history, &run)
         };
@@ -361,6 +362,19 @@ mod tests {
         assert!(ended(Role::Assistant, RowMark::Partial));
         assert!(!ended(Role::Assistant, RowMark::Interrupted));
         assert!(!ended(Role::User, RowMark::Whole));
+    }
+
+    /// Law 10: a list that is cut says how many there are
+    #[test]
+    fn what_waits_is_counted_whole() {
+        let shown = vec![tidegate_driver::PendingInput {
+            run_key: "r".to_owned(),
+            text: "later".to_owned(),
+            accepted_at: Wall(5),
+        }];
+        let told = pending(shown, 1_200);
+        assert_eq!((told.items.len(), told.total), (1, 1_200));
+        assert_eq!(told.items[0].run_id, "r");
     }
 
     /// surface 2.4: a row says whose it is, how complete it is, and never more than asked for

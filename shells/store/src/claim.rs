@@ -1,15 +1,15 @@
 //! Claiming the writer: from this row on, one attempt of one run writes to a session (R51).
 //!
 //! The same transaction settles what the claim makes untrue: a previous writer without an
-//! end is superseded, and what an earlier attempt of the same run left of its reply becomes
-//! a row marked interrupted. It also moves messages to the transcript: what gave way since
+//! end is superseded, and what an earlier attempt of the same run left of its reply, by a crash
+//! or a call that failed, becomes a row marked interrupted. It also moves messages to the transcript: what gave way since
 //! the last claim, the run's own, and what its turn takes along. All rows are written before
 //! the writer changes (I20, I21).
 
 use rusqlite::params;
 use tidegate_core::{
-    Attempt, Claim, ClaimOrder, ClaimReport, Epoch, Fence, Generation, Outcome, Reply, RunId,
-    SessionId, Terminal, Wall,
+    Claim, ClaimOrder, ClaimReport, Epoch, Fence, Generation, Outcome, RunId, SessionId, Terminal,
+    Wall,
 };
 use tidegate_driver::{Role, RowMark};
 
@@ -52,8 +52,8 @@ impl Work<'_> {
             return Ok(None);
         }
         let superseded = match session.writer {
-            Some((previous, attempt)) if previous != fence.run => {
-                self.supersede(previous, attempt, fence, order.at)?
+            Some((previous, _)) if previous != fence.run => {
+                self.supersede(previous, fence, order.at)?
             }
             _ => None,
         };
@@ -71,46 +71,12 @@ impl Work<'_> {
 
     /// Ends the previous writer if it has not ended, and tells its receipt: the core and the
     /// store say the same of it (P40). What it had streamed is kept.
-    fn supersede(
-        &self,
-        previous: RunId,
-        attempt: Attempt,
-        fence: &Fence,
-        at: Wall,
-    ) -> Step<Option<Terminal>> {
-        let Some(run) = self.inbox(previous)?.filter(|run| run.open) else {
+    fn supersede(&self, previous: RunId, fence: &Fence, at: Wall) -> Step<Option<Terminal>> {
+        let Some(inbox) = self.inbox(previous)?.filter(|inbox| inbox.open) else {
             return Ok(None);
         };
-        let text = self.take_partial(previous)?;
-        if !text.is_empty() {
-            self.append(&NewRow {
-                to: (fence.session, fence.generation),
-                role: Role::Assistant,
-                mark: RowMark::Partial,
-                run: previous,
-                turn: previous,
-                at,
-                text: &text,
-            })?;
-        }
-        let reply = match text.len() as u64 {
-            0 => Reply::Empty,
-            bytes => Reply::Text { bytes },
-        };
-        // Wall clocks may jump; a run's times do not (I4).
-        let started_at = run.claimed_at.map(|at| at.max(run.accepted_at));
-        let terminal = Terminal {
-            run: previous,
-            session: fence.session,
-            outcome: Outcome::Superseded,
-            accepted_at: run.accepted_at,
-            started_at,
-            ended_at: at.max(started_at.unwrap_or(run.accepted_at)),
-            attempt,
-            reply,
-            detail: false,
-            turn: None,
-        };
+        let to = (fence.session, fence.generation);
+        let terminal = self.cut(to, previous, &inbox, Outcome::Superseded, at)?;
         self.end(&terminal, None)?;
         Ok(Some(terminal))
     }

@@ -11,7 +11,7 @@ use tidegate_driver::{
 use crate::accept::FIRST_GENERATION;
 use crate::codec;
 use crate::fault::Step;
-use crate::list::transcript_row;
+use crate::list::{TRANSCRIPT_ROWS, transcript_row};
 use crate::rows::{Work, wall};
 
 /// Bytes that may still be read. The first text always fits.
@@ -62,33 +62,23 @@ impl Work<'_> {
         Ok(History {
             generation: generation.0,
             rows,
-            total: codec::from_sql(last),
             last_seq: codec::from_sql(last),
             pending: self.pending(session)?,
+            pending_total: self.pending_total(session)?,
         })
     }
 
     fn newest_rows(&self, session: SessionId, limit: u32) -> Step<Vec<TranscriptRow>> {
-        let mut statement = self.sql.prepare_cached(
-            "SELECT t.seq, t.role, t.mark, t.run, i.run_key, t.turn, i.queue, t.at, t.text
-             FROM sessions s
-             JOIN transcript t ON t.session = s.session AND t.generation = s.generation
-             JOIN inbox i ON i.run = t.run
-             WHERE s.session = ?1 ORDER BY t.seq DESC LIMIT ?2",
-        )?;
+        let newest = format!("{TRANSCRIPT_ROWS} ORDER BY t.seq DESC LIMIT ?2");
+        let mut statement = self.sql.prepare_cached(&newest)?;
         let mut list = read(statement.query(params![session.0, limit])?)?;
         list.reverse();
         Ok(list)
     }
 
     fn rows_after(&self, session: SessionId, after: u64, limit: u32) -> Step<Vec<TranscriptRow>> {
-        let mut statement = self.sql.prepare_cached(
-            "SELECT t.seq, t.role, t.mark, t.run, i.run_key, t.turn, i.queue, t.at, t.text
-             FROM sessions s
-             JOIN transcript t ON t.session = s.session AND t.generation = s.generation
-             JOIN inbox i ON i.run = t.run
-             WHERE s.session = ?1 AND t.seq > ?3 ORDER BY t.seq LIMIT ?2",
-        )?;
+        let later = format!("{TRANSCRIPT_ROWS} AND t.seq > ?3 ORDER BY t.seq LIMIT ?2");
+        let mut statement = self.sql.prepare_cached(&later)?;
         read(statement.query(params![session.0, limit, codec::to_sql(after)])?)
     }
 
@@ -112,6 +102,17 @@ impl Work<'_> {
             });
         }
         Ok(list)
+    }
+
+    fn pending_total(&self, session: SessionId) -> Step<u64> {
+        let count: i64 = self
+            .sql
+            .prepare_cached(
+                "SELECT count(*) FROM inbox
+                 WHERE session = ?1 AND state = 'open' AND message IS NOT NULL",
+            )?
+            .query_row([session.0], |row| row.get(0))?;
+        Ok(codec::from_sql(count))
     }
 }
 

@@ -12,13 +12,8 @@ use crate::rows::{Work, wall};
 impl Work<'_> {
     /// The transcript of a session's current generation, oldest first.
     pub(crate) fn transcript(&self, session: SessionId) -> Step<Vec<TranscriptRow>> {
-        let mut statement = self.sql.prepare_cached(
-            "SELECT t.seq, t.role, t.mark, t.run, i.run_key, t.turn, i.queue, t.at, t.text
-             FROM sessions s
-             JOIN transcript t ON t.session = s.session AND t.generation = s.generation
-             JOIN inbox i ON i.run = t.run
-             WHERE s.session = ?1 ORDER BY t.seq",
-        )?;
+        let all = format!("{TRANSCRIPT_ROWS} ORDER BY t.seq");
+        let mut statement = self.sql.prepare_cached(&all)?;
         let mut list = Vec::new();
         let mut rows = statement.query([session.0])?;
         while let Some(row) = rows.next()? {
@@ -58,7 +53,16 @@ impl Work<'_> {
     }
 }
 
-/// A row of nine columns: seq, role, mark, run, its key, turn, queue mode, time, text.
+/// The rows of a session's current transcript, as [`transcript_row`] reads them. Which of them,
+/// and in what order, follows.
+pub(crate) const TRANSCRIPT_ROWS: &str =
+    "SELECT t.seq, t.role, t.mark, t.run, i.run_key, t.turn, i.queue, t.at, t.text
+     FROM sessions s
+     JOIN transcript t ON t.session = s.session AND t.generation = s.generation
+     JOIN inbox i ON i.run = t.run
+     WHERE s.session = ?1";
+
+/// A row of [`TRANSCRIPT_ROWS`].
 pub(crate) fn transcript_row(row: &Row<'_>) -> Step<TranscriptRow> {
     let (role, mark): (String, String) = (row.get(1)?, row.get(2)?);
     Ok(TranscriptRow {

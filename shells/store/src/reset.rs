@@ -6,25 +6,16 @@
 
 use rusqlite::params;
 use tidegate_core::{
-    Attempt, ConfigureReport, Epoch, Generation, Outcome, QueueOverride, Reply, ResetReport, RunId,
+    Attempt, ConfigureReport, Epoch, Generation, Outcome, QueueOverride, ResetReport, RunId,
     SessionId, StopReason, Terminal, Wall,
 };
-use tidegate_driver::{Role, RowMark, StoreDone, StoreOp};
+use tidegate_driver::{StoreDone, StoreOp};
 
 use crate::accept::FIRST_GENERATION;
 use crate::codec;
 use crate::fault::Step;
 use crate::queue;
-use crate::rows::{NewRow, Work, wall};
-
-/// An open run of the session.
-struct Open {
-    run: RunId,
-    attempt: Attempt,
-    accepted_at: Wall,
-    claimed_at: Option<Wall>,
-    along: Option<RunId>,
-}
+use crate::rows::{Inbox, Work};
 
 impl Work<'_> {
     /// A reset or a change of settings.
@@ -108,76 +99,34 @@ impl Work<'_> {
     fn end_all(&self, session: SessionId, generation: Generation, at: Wall) -> Step<Vec<Terminal>> {
         let open = self.open_in(session)?;
         let mut ended = Vec::with_capacity(open.len());
-        for run in &open {
-            let in_a_turn = open.iter().any(|turn| Some(turn.run) == run.along);
+        for (run, inbox) in &open {
+            let in_a_turn = open.iter().any(|(turn, _)| Some(*turn) == inbox.along);
             if !in_a_turn {
-                let terminal = self.end_by_reset(session, generation, run, at)?;
+                let outcome = Outcome::Cancelled {
+                    by: StopReason::Reset,
+                    provider_started: inbox.attempt > Attempt(0),
+                };
+                let terminal = self.cut((session, generation), *run, inbox, outcome, at)?;
                 let along = self.end(&terminal, None)?;
                 ended.push(terminal);
                 ended.extend(along);
             }
         }
-        ended.sort_by_key(|end| open.iter().position(|run| run.run == end.run));
+        ended.sort_by_key(|end| open.iter().position(|(run, _)| *run == end.run));
         Ok(ended)
     }
 
-    fn end_by_reset(
-        &self,
-        session: SessionId,
-        generation: Generation,
-        run: &Open,
-        at: Wall,
-    ) -> Step<Terminal> {
-        let text = self.take_partial(run.run)?;
-        if !text.is_empty() {
-            self.append(&NewRow {
-                to: (session, generation),
-                role: Role::Assistant,
-                mark: RowMark::Partial,
-                run: run.run,
-                turn: run.run,
-                at,
-                text: &text,
-            })?;
-        }
-        // Wall clocks may jump; a run's times do not (I4).
-        let started_at = run.claimed_at.map(|at| at.max(run.accepted_at));
-        Ok(Terminal {
-            run: run.run,
-            session,
-            outcome: Outcome::Cancelled {
-                by: StopReason::Reset,
-                provider_started: run.attempt > Attempt(0),
-            },
-            accepted_at: run.accepted_at,
-            started_at,
-            ended_at: at.max(started_at.unwrap_or(run.accepted_at)),
-            attempt: run.attempt,
-            reply: match text.len() as u64 {
-                0 => Reply::Empty,
-                bytes => Reply::Text { bytes },
-            },
-            detail: false,
-            turn: None,
-        })
-    }
-
-    fn open_in(&self, session: SessionId) -> Step<Vec<Open>> {
+    fn open_in(&self, session: SessionId) -> Step<Vec<(RunId, Inbox)>> {
         let mut statement = self.sql.prepare_cached(
-            "SELECT run, attempt, accepted_at, claimed_at, along FROM inbox
-             WHERE session = ?1 AND state = 'open' ORDER BY ordinal",
+            "SELECT run FROM inbox WHERE session = ?1 AND state = 'open' ORDER BY ordinal",
         )?;
-        let rows = statement.query_map([session.0], |row| {
-            let claimed_at: Option<i64> = row.get(3)?;
-            Ok(Open {
-                run: RunId(row.get(0)?),
-                attempt: Attempt(row.get(1)?),
-                accepted_at: wall(row, 2)?,
-                claimed_at: claimed_at.map(|at| Wall(codec::from_sql(at))),
-                along: row.get::<_, Option<[u8; 16]>>(4)?.map(RunId),
-            })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let mut rows = statement.query([session.0])?;
+        let mut open = Vec::new();
+        while let Some(row) = rows.next()? {
+            let run = RunId(row.get(0)?);
+            open.extend(self.inbox(run)?.map(|inbox| (run, inbox)));
+        }
+        Ok(open)
     }
 
     fn set_queue(&self, session: SessionId, own: &QueueOverride) -> Step<()> {

@@ -5,7 +5,9 @@
 //! what stands in the order's own file.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use tidegate_core::{Attempt, Epoch, Fence, Generation, Outcome, RunId, SessionId, Terminal, Wall};
+use tidegate_core::{
+    Attempt, Epoch, Fence, Generation, Outcome, Reply, RunId, SessionId, Terminal, Wall,
+};
 use tidegate_driver::{Role, RowMark, StoredText};
 
 use crate::codec;
@@ -151,7 +153,7 @@ impl Work<'_> {
     }
 
     /// What has streamed of a run's reply and was saved. Taken: the pieces are gone.
-    pub(crate) fn take_partial(&self, run: RunId) -> Step<String> {
+    fn take_partial(&self, run: RunId) -> Step<String> {
         let mut text = String::new();
         let mut statement = self
             .sql
@@ -166,19 +168,62 @@ impl Work<'_> {
 
     /// Keeps what an attempt left that nobody can finish any more. It answers for nothing.
     pub(crate) fn keep_interrupted(&self, fence: &Fence, at: Wall) -> Step<()> {
-        let text = self.take_partial(fence.run)?;
-        if text.is_empty() {
-            return Ok(());
-        }
-        self.append(&NewRow {
-            to: (fence.session, fence.generation),
-            role: Role::Assistant,
-            mark: RowMark::Interrupted,
-            run: fence.run,
-            turn: fence.run,
-            at,
-            text: &text,
+        let to = (fence.session, fence.generation);
+        self.keep_partial(to, fence.run, RowMark::Interrupted, at)?;
+        Ok(())
+    }
+
+    /// The end of a run that another order cuts off, with what had arrived as its reply. It is
+    /// for the caller to write it.
+    pub(crate) fn cut(
+        &self,
+        to: (SessionId, Generation),
+        run: RunId,
+        inbox: &Inbox,
+        outcome: Outcome,
+        at: Wall,
+    ) -> Step<Terminal> {
+        let reply = match self.keep_partial(to, run, RowMark::Partial, at)? {
+            0 => Reply::Empty,
+            bytes => Reply::Text { bytes },
+        };
+        // Wall clocks may jump; a run's times do not (I4).
+        let started_at = inbox.claimed_at.map(|at| at.max(inbox.accepted_at));
+        Ok(Terminal {
+            run,
+            session: to.0,
+            outcome,
+            accepted_at: inbox.accepted_at,
+            started_at,
+            ended_at: at.max(started_at.unwrap_or(inbox.accepted_at)),
+            attempt: inbox.attempt,
+            reply,
+            detail: false,
+            turn: None,
         })
+    }
+
+    /// Makes what a run's attempts left a row, if they left anything. How many bytes it has.
+    fn keep_partial(
+        &self,
+        to: (SessionId, Generation),
+        run: RunId,
+        mark: RowMark,
+        at: Wall,
+    ) -> Step<u64> {
+        let text = self.take_partial(run)?;
+        if !text.is_empty() {
+            self.append(&NewRow {
+                to,
+                role: Role::Assistant,
+                mark,
+                run,
+                turn: run,
+                at,
+                text: &text,
+            })?;
+        }
+        Ok(text.len() as u64)
     }
 
     /// Removes the saved pieces of a run's reply.

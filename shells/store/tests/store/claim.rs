@@ -1,8 +1,8 @@
 //! Claiming: who writes from now on, and what that ends.
 
 use tidegate_core::{
-    AcceptReport, Attempt, Claim, ClaimReport, Epoch, Fence, Generation, LookupReport, Outcome,
-    Reply, SettleReport, Terminal, Wall,
+    AcceptReport, Attempt, Claim, ClaimOrder, ClaimReport, Epoch, Fence, Generation, LookupReport,
+    Outcome, QueueMode, Reply, SettleReport, Terminal, Wall,
 };
 use tidegate_driver::{StoreOp, StoredText};
 
@@ -234,6 +234,59 @@ fn interrupted_text_is_never_an_answer() {
     kit.claim(1, 8, 1);
     lines.push("4 user whole run-8: message 8");
     assert_eq!(kit.lines(1), lines);
+}
+
+/// P16, B-058, I26: within one life the next attempt begins anew. What the failed call had shown
+/// becomes a row once, its messages stay where they are, and the budget goes on from what is left.
+#[test]
+fn a_call_that_is_made_again_begins_with_a_claim_of_its_own() {
+    let mut kit = Kit::new();
+    for n in 7..=8 {
+        kit.say(1, n, QueueMode::Collect);
+    }
+    assert_eq!(kit.claim_along((1, 7, 1), &[8]), CLAIMED);
+    kit.save(fence(1, 7, 1), 0, "half an ");
+    kit.save(fence(1, 7, 1), 8, "answer");
+    let epoch = kit.epoch();
+    let mut again = |attempt, left_ms, at| {
+        let claim = ClaimOrder {
+            left_ms: Some(left_ms),
+            ..order_along(attempt, at, &[8])
+        };
+        let fence = fence(1, 7, attempt);
+        let done = kit.one(StoreOp::Claim {
+            fence,
+            epoch,
+            claim,
+        });
+        assert_eq!(claimed(&done), CLAIMED);
+        let run = kit.open_runs(1).remove(0);
+        assert_eq!(
+            (run.attempt, run.left_ms),
+            (Attempt(attempt), Some(left_ms))
+        );
+        kit.lines(1)
+    };
+    let mut lines = vec![
+        "1 user whole run-7: message 7",
+        "2 user whole run-8: message 8",
+        "3 assistant interrupted run-7: half an answer",
+    ];
+    assert_eq!(again(2, 4_000, 900), lines);
+    assert_eq!(
+        again(3, 2_500, 2_400),
+        lines,
+        "the call before showed nothing"
+    );
+    assert_eq!(kit.save(fence(1, 7, 2), 0, "late"), None);
+    assert_eq!(kit.save(fence(1, 7, 3), 0, "whole"), Some(5));
+    assert_eq!(
+        kit.settle((1, 7, 3), Outcome::Completed, reply("whole")),
+        SettleReport::Committed
+    );
+    lines.push("4 assistant whole run-7: whole");
+    assert_eq!(kit.lines(1), lines);
+    assert_eq!(kit.lookup(8).1.reply.as_deref(), Some("whole"));
 }
 
 /// P07, law 3: another opener has the lease; the earlier one writes nothing more.

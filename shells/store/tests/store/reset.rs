@@ -2,10 +2,10 @@
 
 use tidegate_core::{
     AcceptReport, ConfigureReport, DropPolicy, Fence, Generation, LoadReport, LookupReport,
-    Outcome, QueueMode, QueueOverride, Reply, ResetReport, SettleReport, StopReason, Terminal,
-    Wall,
+    Outcome, QueueMode, QueueOverride, Reply, ResetReport, RunId, SettleReport, StopReason,
+    Terminal, Wall,
 };
-use tidegate_driver::{HISTORY_MAX_BYTES, StoreOp, StoredText};
+use tidegate_driver::{HISTORY_MAX_BYTES, HISTORY_MAX_ROWS, StoreOp, StoredText};
 
 use crate::kit::*;
 
@@ -228,7 +228,7 @@ fn a_session_keeps_how_it_queues() {
 fn a_history_is_the_newest_rows_or_those_after_a_number() {
     let mut kit = Kit::new();
     let empty = kit.history(1, None, 10);
-    assert_eq!((empty.generation, empty.total, empty.last_seq), (1, 0, 0));
+    assert_eq!((empty.generation, empty.last_seq), (1, 0));
     for n in 1..=3 {
         kit.start(1, n);
         kit.complete(1, n, "answer");
@@ -242,7 +242,7 @@ fn a_history_is_the_newest_rows_or_those_after_a_number() {
     };
     let newest = kit.history(1, None, 3);
     assert_eq!(seqs(&newest), [5, 6, 7]);
-    assert_eq!((newest.total, newest.last_seq), (7, 7));
+    assert_eq!((newest.last_seq, newest.pending_total), (7, 1));
     let pending: Vec<_> = newest
         .pending
         .iter()
@@ -254,8 +254,40 @@ fn a_history_is_the_newest_rows_or_those_after_a_number() {
     assert!(seqs(&kit.history(1, Some(u64::MAX), 3)).is_empty());
     kit.reset(1, 1);
     let after = kit.history(1, None, 3);
-    assert_eq!((after.generation, after.total), (2, 0));
-    assert!(after.pending.is_empty());
+    assert_eq!((after.generation, after.last_seq), (2, 0));
+    assert_eq!((after.pending.len(), after.pending_total), (0, 0));
+}
+
+/// Law 9, law 10: what waits is shown within bounds and counted whole.
+#[test]
+fn a_history_counts_what_waits_beyond_what_it_shows() {
+    let mut kit = Kit::new();
+    let most = HISTORY_MAX_ROWS as usize;
+    let waiting = (0..most as u128 + 2).map(|n| {
+        let mut op = kit.accept_op(1, 7, None);
+        if let StoreOp::Accept { accept, names, .. } = &mut op {
+            accept.run = RunId::from_u128(n);
+            names.run_key = format!("waiting-{n}");
+        }
+        op
+    });
+    kit.run(waiting.collect());
+    let told = kit.history(1, None, 3);
+    assert_eq!(told.pending.len(), most);
+    assert_eq!(told.pending_total, u64::from(HISTORY_MAX_ROWS) + 2);
+
+    let half = "x".repeat(usize::try_from(HISTORY_MAX_BYTES).expect("it fits") / 2);
+    for n in 1..=3 {
+        let mut op = kit.accept_op(2, n, None);
+        if let StoreOp::Accept { message, .. } = &mut op {
+            message.clone_from(&half);
+        }
+        kit.one(op);
+    }
+    kit.start(2, 4);
+    kit.accept(3, 5);
+    let told = kit.history(2, None, 3);
+    assert_eq!((told.pending.len(), told.pending_total), (2, 3));
 }
 
 /// Law 9: a piece is bounded in bytes; what does not fit can be asked for next.

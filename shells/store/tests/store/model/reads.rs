@@ -81,19 +81,21 @@ impl Model {
             Some(after) => usize::try_from(after).expect("small").min(rows.len()),
             None => rows.len().saturating_sub(limit),
         };
-        let pending = self.open_of(session).into_iter().filter_map(|(_, run)| {
+        let open = self.open_of(session).into_iter();
+        let pending = open.filter_map(|(_, run)| {
             Some(PendingInput {
                 run_key: run.key.clone(),
                 text: run.message.clone()?,
                 accepted_at: run.accepted_at,
             })
         });
+        let pending: Vec<_> = pending.collect();
         History {
             generation: self.generation(session).0,
             rows: rows[from..].iter().take(limit).cloned().collect(),
-            total: rows.len() as u64,
             last_seq: rows.len() as u64,
-            pending: pending.collect(),
+            pending_total: pending.len() as u64,
+            pending,
         }
     }
 
