@@ -197,6 +197,20 @@ impl Client {
         self.response(&id).await
     }
 
+    /// Waits until the gateway drains: the signal and what is asked race, and once the drain has
+    /// begun, a wait is refused. Gives the refusal.
+    ///
+    /// # Panics
+    /// If the connection closes before.
+    pub async fn until_it_drains(&mut self) -> Value {
+        let wait = json!({ "runId": "nobody", "timeoutMs": 0 });
+        loop {
+            if let Err(refused) = self.request("agent.wait", wait.clone()).await {
+                return refused;
+            }
+        }
+    }
+
     /// Sends a message for the agent and waits until it is accepted; gives the request's id.
     ///
     /// # Panics

@@ -171,11 +171,24 @@ impl Call {
     }
 
     /// Refuses the request with an HTTP status and an error in the provider's form.
-    pub async fn refuse(mut self, status: u16, message: &str) -> bool {
+    pub async fn refuse(self, status: u16, message: &str) -> bool {
+        self.refuse_with(status, "", message).await
+    }
+
+    /// The same, and asks to come back after so many seconds at the earliest.
+    pub async fn refuse_for(self, status: u16, seconds: u64, message: &str) -> bool {
+        let header = format!("Retry-After: {seconds}\r\n");
+        self.refuse_with(status, &header, message).await
+    }
+
+    /// Breaks off, wherever it was.
+    pub fn break_off(self) {}
+
+    async fn refuse_with(mut self, status: u16, headers: &str, message: &str) -> bool {
         let body = json!({ "error": { "message": message, "type": "test" } }).to_string();
         let length = body.len();
         self.write(&format!(
-            "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+            "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
         ))
         .await
     }

@@ -107,6 +107,7 @@ async fn request_of(socket: &mut TcpStream) {
 
 async fn gateway_of(dir: &Path, answers: &Answers, more: &[&str]) -> Gateway {
     let mut flags = vec!["--provider-url", &answers.url, "--model", "m"];
+    flags.extend(["--provider-retries", "0"]);
     flags.extend(more);
     Gateway::start(dir, &flags).await
 }

@@ -4,7 +4,7 @@
 #[path = "chat/played.rs"]
 mod played;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tidegate_tests::{Call, Draws, Ended, Gateway, Provider, Running, reply_to, signal, within};
 use tokio::sync::mpsc;
 
@@ -424,9 +424,7 @@ async fn a_message_to_a_gateway_that_stops_is_sent_after_its_restart() {
     let call = stage.at_work(&mut chat, "first").await;
     let mut client = stage.gateway.client().await;
     signal(stage.gateway.pid(), "TERM").await;
-    // The signal and the message race; once the drain has begun, a wait is refused.
-    let wait = json!({ "runId": "nobody", "timeoutMs": 0 });
-    while client.request("agent.wait", wait.clone()).await.is_ok() {}
+    client.until_it_drains().await;
     chat.types("second").await;
     chat.notes("the message is sent after its restart\n").await;
     finish(call, "one.").await;

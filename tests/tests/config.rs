@@ -366,7 +366,8 @@ async fn a_secret_is_never_shown() {
     ];
     let file = place.file(&format!(
         "{{ gateway: {{ auth: {{ token: '{}' }} }}, models: {{ providers: {{ lab: {{ baseUrl: \
-         'http://127.0.0.1:1/v1', apiKey: '{}' }} }} }}, agents: {{ defaults: {{ model: 'lab/m' }} }} }}",
+         'http://127.0.0.1:1/v1', apiKey: '{}' }} }} }}, agents: {{ defaults: {{ model: 'lab/m' }} }}, \
+         retry: {{ provider: {{ maxRetries: 0 }} }} }}",
         secrets[0], secrets[1]
     ));
     let log = ("TIDEGATE_LOG", "trace");

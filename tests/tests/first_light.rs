@@ -235,6 +235,8 @@ async fn a_stalled_provider_ends_the_run_by_its_idle_limit() {
         "m",
         "--provider-timeout",
         "1",
+        "--provider-retries",
+        "0",
     ];
     let gateway = Gateway::start(dir.path(), &flags).await;
     let agent = gateway.command(&["agent", "-m", "hi", "--json"]);

@@ -269,7 +269,16 @@ async fn an_unreachable_provider_fails_the_run_and_says_so() {
         .expect("a port is free");
     let port = free.local_addr().expect("it is bound").port();
     drop(free);
-    let gateway = Gateway::with_provider(dir.path(), &format!("http://127.0.0.1:{port}/v1")).await;
+    let url = format!("http://127.0.0.1:{port}/v1");
+    let flags = [
+        "--provider-url",
+        &url,
+        "--model",
+        "m",
+        "--provider-retries",
+        "0",
+    ];
+    let gateway = Gateway::start(dir.path(), &flags).await;
     let said = gateway.run(&["agent", "-m", "hi", "--json"]).await;
     assert_eq!(said.code, Some(1), "{said:#?}");
     assert_ne!(said.json()["status"], "ok", "{said:#?}");

@@ -93,15 +93,7 @@ async fn a_stop_lets_the_run_at_work_end_and_keeps_what_waits() {
     assert!(call.begin().await && call.text("an ").await);
     let second = client.submit("agent:main:main", "second", "two").await;
     signal(gateway.pid(), "TERM").await;
-    let refused = loop {
-        // The signal and the request race; once the drain has begun, all are refused.
-        let answer = client
-            .request("agent.wait", json!({ "runId": "first", "timeoutMs": 0 }))
-            .await;
-        if let Err(refused) = answer {
-            break refused;
-        }
-    };
+    let refused = client.until_it_drains().await;
     assert_eq!(refused["retryable"], true, "{refused}");
     assert_eq!(
         refused["details"]["reason"], "gateway-restarting",
@@ -150,11 +142,7 @@ async fn a_run_that_a_second_signal_cuts_goes_on_after_the_next_start() {
         )
         .await;
     signal(gateway.pid(), "TERM").await;
-    while client
-        .request("agent.wait", json!({ "runId": "kept", "timeoutMs": 0 }))
-        .await
-        .is_ok()
-    {}
+    client.until_it_drains().await;
     signal(gateway.pid(), "TERM").await;
     let cut = client.response(&wait).await.expect("an answer");
     assert_eq!(

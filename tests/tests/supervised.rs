@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use tidegate_tests::{Client, Gateway, Provider, signal, within};
+use tidegate_tests::{Gateway, Provider, signal, within};
 use tokio::net::UnixDatagram;
 
 fn state() -> tempfile::TempDir {
@@ -26,12 +26,6 @@ async fn heard(supervisor: &UnixDatagram) -> String {
     let length = within("the supervisor is told", supervisor.recv(&mut bytes)).await;
     let length = length.expect("the supervisor's socket is open");
     String::from_utf8_lossy(&bytes[..length]).into_owned()
-}
-
-/// Asks for a wait until it is refused: then the drain has begun.
-async fn drains(client: &mut Client, run: &str) {
-    let peek = json!({ "runId": run, "timeoutMs": 0 });
-    while client.request("agent.wait", peek.clone()).await.is_ok() {}
 }
 
 /// P21: the start is told once clients can come, and the stop asks for the patience that the
@@ -113,7 +107,7 @@ async fn a_third_signal_ends_the_process_and_loses_nothing() {
     let mut call = provider.call().await;
     assert!(call.begin().await);
     signal(gateway.pid(), "TERM").await;
-    drains(&mut client, "kept").await;
+    client.until_it_drains().await;
     // The second and the third come while the process sleeps: it wakes up with both.
     for name in ["STOP", "TERM", "INT", "CONT"] {
         signal(gateway.pid(), name).await;
@@ -146,7 +140,7 @@ async fn health_tells_a_drain() {
     let mut call = provider.call().await;
     assert!(call.begin().await);
     signal(gateway.pid(), "TERM").await;
-    drains(&mut client, "run").await;
+    client.until_it_drains().await;
     let said = gateway.run(&["gateway", "health"]).await;
     assert!(
         said.code == Some(0) && said.stdout.starts_with("draining: gateway "),

@@ -8,7 +8,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use tidegate_core::{Fence, Marker, ModelEnd, ProviderError, Ticket};
+use tidegate_core::{Fence, Marker, ModelEnd, ProviderError, RetryAfter, Ticket};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -157,6 +157,7 @@ async fn listen(
             ModelEnd::Failed(ProviderError {
                 status: None,
                 marker: Marker::None,
+                retry_after: RetryAfter::Unsaid,
                 detail: true,
             })
         }

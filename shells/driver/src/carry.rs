@@ -389,6 +389,17 @@ impl Driver {
                 turn: self.runs.of(turn).run_key,
             },
             Event::Seen => RunEvent::Seen,
+            Event::Retrying {
+                call,
+                calls_max,
+                delay_ms,
+                because,
+            } => RunEvent::Retrying {
+                call,
+                calls_max,
+                delay_ms,
+                because,
+            },
             Event::Finishing { outcome } => RunEvent::Finishing { outcome },
             Event::Text { handle, from, to } => {
                 let reply = self

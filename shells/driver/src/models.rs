@@ -1,7 +1,7 @@
 //! What the driver asks of a model provider.
 
 use futures_util::future::BoxFuture;
-use tidegate_core::{Attempt, Marker, ModelEnd, ProviderError, RunId, SessionId};
+use tidegate_core::{Attempt, Marker, ModelEnd, ProviderError, RetryAfter, RunId, SessionId};
 use tokio::sync::mpsc;
 
 use crate::store::TranscriptRow;
@@ -60,16 +60,27 @@ impl ModelSink {
         marker: Marker,
         detail: impl Into<String>,
     ) -> ModelEnd {
-        let detail = detail.into();
-        let has_detail = !detail.is_empty();
-        if has_detail {
-            self.send(ModelEvent::Detail(detail)).await;
-        }
-        ModelEnd::Failed(ProviderError {
+        let error = ProviderError {
             status,
             marker,
-            detail: has_detail,
-        })
+            retry_after: RetryAfter::Unsaid,
+            detail: false,
+        };
+        self.fail_with(error, detail).await
+    }
+
+    /// The same with all that the answer says, but for whether it has words: that is told by
+    /// the words.
+    pub async fn fail_with(&self, error: ProviderError, detail: impl Into<String>) -> ModelEnd {
+        let detail = detail.into();
+        let error = ProviderError {
+            detail: !detail.is_empty(),
+            ..error
+        };
+        if error.detail {
+            self.send(ModelEvent::Detail(detail)).await;
+        }
+        ModelEnd::Failed(error)
     }
 }
 

@@ -189,6 +189,18 @@ pub enum RunEvent {
     },
     /// The model has answered a request that contains the message (B-070).
     Seen,
+    /// A model call failed, and the run asks again after a wait. What follows is another
+    /// attempt: its text begins anew (P16, B-058).
+    Retrying {
+        /// Which call comes next, from 2.
+        call: u16,
+        /// How many calls there are at most.
+        calls_max: u16,
+        /// How long the run waits, in milliseconds.
+        delay_ms: u64,
+        /// How the run would have ended.
+        because: Outcome,
+    },
     /// The assistant's text grew.
     Text {
         /// By this.

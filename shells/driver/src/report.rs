@@ -128,6 +128,7 @@ impl Driver {
         let error = tidegate_core::ProviderError {
             status: None,
             marker: tidegate_core::Marker::None,
+            retry_after: tidegate_core::RetryAfter::Unsaid,
             detail: detail.is_some(),
         };
         let fact = ModelFact::Ended(ModelEnd::Failed(error));

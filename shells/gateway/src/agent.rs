@@ -12,6 +12,7 @@ use tidegate_wire::{
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::again;
 use crate::cli::AgentArgs;
 use crate::exit::Exit;
 use crate::out;
@@ -20,7 +21,7 @@ use crate::random;
 use crate::rpc::{Rpc, main_session, params, refused};
 use crate::state;
 use crate::target::Target;
-use crate::transcript::Transcript;
+use crate::transcript::{Piece, Transcript};
 
 /// Runs the command.
 pub async fn agent(args: &AgentArgs) -> Exit {
@@ -56,6 +57,8 @@ async fn follow(args: &AgentArgs) -> Result<Exit, Problem> {
 struct Run {
     rpc: Rpc,
     json: bool,
+    /// Standard output is a terminal, which what is noted shares with the reply.
+    is_terminal: bool,
     reply: Transcript,
     run_id: String,
     session_key: String,
@@ -76,10 +79,12 @@ impl Run {
             Some(key) => key.clone(),
             None => main_session(&rpc),
         };
+        let is_terminal = std::io::stdout().is_terminal();
         Ok(Self {
             rpc,
             json: args.json,
-            reply: Transcript::new(std::io::stdout().is_terminal()),
+            is_terminal,
+            reply: Transcript::new(is_terminal),
             run_id,
             session_key,
             request: String::new(),
@@ -150,10 +155,23 @@ impl Run {
         let Some(Ok(event)) = event.payload.map(serde_json::from_value::<AgentEvent>) else {
             return;
         };
-        if let AgentData::Assistant { text, .. } = event.data
-            && event.run_id == self.run_id
-        {
-            out::piece(&self.reply.grow(&text));
+        if event.run_id != self.run_id {
+            return;
+        }
+        match event.data {
+            AgentData::Assistant { text, .. } => {
+                let piece = self.reply.grow(&text);
+                show(&piece);
+            }
+            AgentData::RunStatus(step) => {
+                if let Some(note) = again::asking(&step) {
+                    if self.is_terminal {
+                        out::piece(self.reply.cut());
+                    }
+                    tell(&note);
+                }
+            }
+            AgentData::Lifecycle(_) => {}
         }
     }
 
@@ -200,7 +218,7 @@ impl Run {
         if self.json {
             out::json(&final_json(response, payload));
         } else if !text.is_empty() {
-            out::piece(&self.reply.settle(&text));
+            show(&self.reply.settle(&text));
         }
         if response.ok && end.status == RunStatus::Ok {
             if self.reply.is_empty() && !self.json {
@@ -232,6 +250,19 @@ impl Run {
         );
         problem.about(self.run_id.clone()).remedy(again)
     }
+}
+
+/// Prints a piece of the reply; of one that begins anew, that it does.
+fn show(piece: &Piece) {
+    if let Some(end) = piece.anew {
+        out::piece(end);
+        tell(again::ANEW);
+    }
+    out::piece(&piece.text);
+}
+
+fn tell(note: &str) {
+    out::told(&format!("tidegate: {note}"));
 }
 
 /// The final payload as it came; with the error where the gateway calls it one (surface 5.4).

@@ -6,7 +6,6 @@ use tidegate_wire::{Health, HelloOk, method};
 use crate::cli::{CallArgs, HealthArgs, TargetArgs};
 use crate::exit::Exit;
 use crate::out;
-use crate::probe;
 use crate::problem::{Origin, Problem};
 use crate::rpc::Rpc;
 use crate::state;
@@ -15,14 +14,7 @@ use crate::target::{Address, Target};
 /// Runs `gateway health`.
 pub async fn health(args: &HealthArgs) -> Exit {
     let asked = ask(&args.target, &["operator.read"], method::HEALTH, None).await;
-    let told = match asked {
-        Ok(answer) => {
-            let is_draining = probe::is_draining(&answer.address).await;
-            well(args, &answer, is_draining)
-        }
-        Err(problem) => Err(problem),
-    };
-    match told {
+    match asked.and_then(|answer| well(args, &answer)) {
         Ok(()) => Exit::Ok,
         Err(problem) => problem.tell(args.json),
     }
@@ -70,16 +62,12 @@ async fn ask(
     })
 }
 
-fn well(args: &HealthArgs, answer: &Answer, is_draining: Option<bool>) -> Result<(), Problem> {
+fn well(args: &HealthArgs, answer: &Answer) -> Result<(), Problem> {
     let authority = answer.address.authority();
     let health: Health = serde_json::from_value(answer.payload.clone())
         .map_err(|error| Problem::transport(format!("the gateway's health is none: {error}")))?;
     if args.json {
-        let mut payload = answer.payload.clone();
-        if let (Some(is_draining), Value::Object(fields)) = (is_draining, &mut payload) {
-            fields.insert("draining".into(), is_draining.into());
-        }
-        out::json(&payload);
+        out::json(&answer.payload);
     }
     if !health.ok {
         let sick = format!("the gateway at {authority} says that it is not well");
@@ -89,10 +77,7 @@ fn well(args: &HealthArgs, answer: &Answer, is_draining: Option<bool>) -> Result
     if !args.json {
         out::line(&format!(
             "{}: gateway {} at {authority}, up {} s, answered in {} ms",
-            match is_draining {
-                Some(true) => "draining",
-                Some(false) | None => "ok",
-            },
+            if health.draining { "draining" } else { "ok" },
             answer.hello.server.version,
             answer.hello.snapshot.uptime_ms / 1_000,
             health.duration_ms,

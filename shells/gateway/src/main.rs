@@ -2,6 +2,7 @@
 //!
 //! No decision about messages, runs or time is taken here; those are the core's.
 
+mod again;
 mod agent;
 mod banner;
 mod call;
@@ -14,7 +15,6 @@ mod logs;
 mod manual;
 mod model;
 mod out;
-mod probe;
 mod problem;
 mod random;
 mod rpc;

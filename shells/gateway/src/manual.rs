@@ -116,7 +116,7 @@ pub const RUN_EXAMPLES: &str = "  tidegate gateway run
   TIDEGATE_PROVIDER_KEY=... tidegate gateway run \\
       --provider-url https://api.openai.com/v1 --model gpt-5-mini
   tidegate gateway run --provider-url http://127.0.0.1:11434/v1 --model qwen3 \\
-      --provider-timeout 60";
+      --provider-timeout 60 --provider-retries 2";
 
 /// `tidegate gateway health`.
 pub const HEALTH: &str = "\
@@ -147,6 +147,9 @@ Ctrl-C stops the run (chat.abort), waits until the gateway has ended it, and exi
 second Ctrl-C exits at once and leaves the end to the gateway. If the connection breaks after the \
 message was accepted, the run goes on: send the same message with the same --idempotency-key, and \
 you get its answer and no second run.
+
+If the model fails for a while, the gateway asks it again, and standard error says why and when. A \
+reply of which a part was printed then begins anew, on a line of its own, and is marked so.
 
 With --json nothing is streamed; the gateway's final answer is printed as it is. Its `status` is \
 \"ok\" if and only if the run completed.";

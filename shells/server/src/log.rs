@@ -54,8 +54,6 @@ struct LiveRun {
     text: Option<Arc<Published>>,
     /// How many bytes of its text were told.
     told: usize,
-    /// The next text belongs to another attempt.
-    anew: bool,
 }
 
 #[derive(Debug)]
@@ -173,9 +171,14 @@ impl SessionLog {
             RunEvent::Start { .. } => {
                 let run = self.runs.entry(Arc::clone(&event.run_key)).or_default();
                 run.start = Some(Arc::clone(event));
-                run.anew = run.told > 0;
                 run.text = None;
+                let had_text = std::mem::take(&mut run.told) > 0;
                 self.appended += 1;
+                let mut told = self.tell(&about, words::said(&event.event), total);
+                if had_text {
+                    told.extend(self.tell_text(&about, "", None, total));
+                }
+                return told;
             }
             RunEvent::End(finished) => {
                 self.runs.remove(&event.run_key);
@@ -196,7 +199,10 @@ impl SessionLog {
                 self.runs.entry(Arc::clone(&event.run_key)).or_default();
                 self.appended += 1;
             }
-            RunEvent::Waited { .. } | RunEvent::Seen | RunEvent::Finishing { .. } => {
+            RunEvent::Waited { .. }
+            | RunEvent::Seen
+            | RunEvent::Retrying { .. }
+            | RunEvent::Finishing { .. } => {
                 self.runs.entry(Arc::clone(&event.run_key)).or_default();
             }
         }
@@ -238,14 +244,24 @@ impl SessionLog {
         total: &mut usize,
     ) -> Vec<Told> {
         let run = self.runs.entry(Arc::clone(&event.run_key)).or_default();
-        let goes_on = !run.anew && run.told + delta.len() == text.len();
+        let goes_on = run.told + delta.len() == text.len();
         let before = goes_on.then_some(run.told);
         *run = LiveRun {
             start: run.start.take(),
             text: Some(Arc::clone(event)),
             told: text.len(),
-            anew: false,
         };
+        self.tell_text(about, text, before, total)
+    }
+
+    /// Tells a step of a run's text.
+    fn tell_text(
+        &mut self,
+        about: &About,
+        text: &str,
+        before: Option<usize>,
+        total: &mut usize,
+    ) -> Vec<Told> {
         let said = words::grown(text, before, about.at);
         let told = words::payloads(about, said, self.last + 1);
         for (name, _) in &told {
@@ -318,6 +334,9 @@ impl SessionLog {
 
     /// The first `len` bytes of a run's text, if they are still here.
     fn text(&self, run: &str, len: usize) -> Option<&str> {
+        if len == 0 {
+            return Some("");
+        }
         if let Some(live) = self.runs.get(run) {
             return text_of(live.text.as_deref()?).get(..len);
         }

@@ -118,8 +118,9 @@ fn a_text_after_a_loss_replaces_what_was_told() {
     assert_eq!(said(events.text("r", "a", "a")), plain("a"));
     assert_eq!(said(events.text("r", "c", "abc")), whole("abc"));
     assert_eq!(said(events.text("r", "d", "abcd")), plain("d"));
-    events.start("r", 2);
-    // By its lengths alone this one would look like a continuation.
+    let anew = events.start("r", 2);
+    assert_eq!(said(anew[1..].to_vec()), whole(""));
+    // By its lengths alone this one would look like a continuation of the first attempt's.
     assert_eq!(said(events.text("r", "x", "wxyzx")), whole("wxyzx"));
 }
 
@@ -156,20 +157,24 @@ fn a_client_is_told_what_it_missed_and_nothing_twice() {
     );
 }
 
-/// P03: a second attempt's text is not appended to the first one's
+/// P03, R140, B-058: a second attempt takes back the first one's text before it has its own
 #[test]
 fn what_was_missed_of_two_attempts_is_the_second_ones_text() {
     let mut events = Events::new();
     events.start("r", 1);
     events.text("r", "old", "old");
     events.start("r", 2);
-    assert_eq!(events.missed(1), ["4 agent start"]);
+    assert_eq!(events.missed(1), ["4 agent start", "5 agent |", "6 chat !"]);
+    assert_eq!(events.log.in_flight().unwrap().text, "");
     events.text("r", "new", "new");
     assert_eq!(
         events.missed(1),
-        ["4 agent start", "5 agent |new", "6 chat new!"]
+        ["4 agent start", "7 agent |new", "8 chat new!"]
     );
+    assert_eq!(events.missed(6), ["7 agent new|new", "8 chat new"]);
     assert_eq!(events.log.in_flight().unwrap().text, "new");
+    events.end("r", "");
+    assert_eq!(events.missed(8), ["9 agent end", "10 chat final"]);
 }
 
 /// Law 9: the memory is bounded, and who was further back than it begins anew

@@ -96,6 +96,7 @@ pub(crate) async fn health(shared: &Shared) -> Result<Health, WireError> {
     let now = shared.clock.now();
     Ok(Health {
         ok: true,
+        draining: status.draining || shared.is_stopping(),
         ts: now.wall.0,
         duration_ms: now.time.since(before.time),
         channels: serde_json::Map::new(),

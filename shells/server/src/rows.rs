@@ -195,9 +195,9 @@ mod tests {
         History {
             generation,
             rows: rows.collect(),
-            total: last_seq,
             last_seq,
             pending: Vec::new(),
+            pending_total: 0,
         }
     }
 

@@ -9,11 +9,19 @@ pub(crate) fn sentence(outcome: Outcome, detail: Option<&str>) -> Option<String>
     Some(match outcome {
         Outcome::Completed => return None,
         Outcome::Failed(failure) => failure_sentence(failure, detail),
-        Outcome::TimedOut { limit, .. } => limit_sentence(limit).to_owned(),
+        Outcome::TimedOut { limit, .. } => format!("the run timed out: {}", limit_words(limit)),
         Outcome::Cancelled { .. } => "aborted".to_owned(),
         Outcome::Superseded => "superseded by a newer writer of the session".to_owned(),
         Outcome::Dropped { by } => dropped_sentence(by).to_owned(),
     })
+}
+
+/// What went wrong with a call that is made again: of the run, nothing is decided.
+pub(crate) fn of_call(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::TimedOut { limit, .. } => limit_words(limit).to_owned(),
+        other => sentence(other, None).unwrap_or_default(),
+    }
 }
 
 const fn dropped_sentence(by: DropPolicy) -> &'static str {
@@ -26,16 +34,14 @@ const fn dropped_sentence(by: DropPolicy) -> &'static str {
     }
 }
 
-const fn limit_sentence(limit: Limit) -> &'static str {
+const fn limit_words(limit: Limit) -> &'static str {
     match limit {
-        Limit::Budget => "the run timed out: it used up its own time limit",
+        Limit::Budget => "it used up its own time limit",
         Limit::FirstEvent => {
-            "the run timed out: the model provider took the request and sent nothing within the first-event limit"
+            "the model provider took the request and sent nothing within the first-event limit"
         }
-        Limit::Idle => {
-            "the run timed out: the model's stream made no progress within the idle limit"
-        }
-        Limit::Lane => "the run timed out: it made no progress within the limit of its lane",
+        Limit::Idle => "the model's stream made no progress within the idle limit",
+        Limit::Lane => "it made no progress within the limit of its lane",
     }
 }
 
@@ -72,6 +78,18 @@ const fn class_sentence(class: ErrorClass) -> &'static str {
         ErrorClass::Network => "the model provider can't be reached, or the connection to it broke",
         ErrorClass::Protocol => "the model provider's answer is no model stream",
         ErrorClass::Unknown => "the model provider failed in a way that is not known",
+    }
+}
+
+/// What went wrong with a call, for programs.
+pub(crate) const fn outcome_word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Failed(failure) => class_word(failure),
+        Outcome::TimedOut { .. } => "timeout",
+        Outcome::Completed
+        | Outcome::Cancelled { .. }
+        | Outcome::Superseded
+        | Outcome::Dropped { .. } => "unknown",
     }
 }
 

@@ -12,6 +12,7 @@ use tidegate_wire::{
 
 use crate::keys::agent_of;
 use crate::project;
+use crate::sentences;
 
 /// Of what an event tells: the session, the run, the run's own number of the event.
 #[derive(Clone, Debug)]
@@ -100,6 +101,18 @@ pub(crate) fn said(event: &RunEvent) -> (AgentData, Option<ChatState>) {
             turn: turn.to_string(),
         },
         RunEvent::Seen => InputStep::Seen,
+        RunEvent::Retrying {
+            call,
+            calls_max,
+            delay_ms,
+            because,
+        } => InputStep::Retrying {
+            attempt: *call,
+            max_attempts: *calls_max,
+            delay_ms: *delay_ms,
+            reason: sentences::outcome_word(*because).to_owned(),
+            message: sentences::of_call(*because),
+        },
     };
     both(step)
 }

@@ -5,7 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use support::{BULK_BYTES, Gateway, Socket, connect_params, is_chat, is_terminal};
+use support::{AWAY, BULK_BYTES, Gateway, Socket, connect_params, is_chat, is_terminal};
 use tidegate_core::Config;
 use tidegate_server::limits::{DELTA_BYTES, LOG_BYTES};
 
@@ -328,6 +328,49 @@ async fn a_restart_keeps_the_rows_and_resets_the_text() {
     assert_eq!(me.text("a"), "anew and whole");
     let rows: Vec<&str> = me.rows.iter().map(|(_, text)| text.as_str()).collect();
     assert_eq!(rows[..3], ["hello", "you said hello", "step"]);
+}
+
+/// P34, R140, B-058: who comes back while the model is to be asked again sees what was shown, and
+/// who comes back later the next attempt's text alone
+#[tokio::test]
+async fn a_call_that_is_made_again_leaves_no_text_of_two_attempts() {
+    let gateway = Gateway::configured(unpaced()).await;
+    let (mut watch, mut sender) = (gateway.connect().await, gateway.connect().await);
+    let (mut stays, mut other) = Follower::joined(&gateway).await;
+    let (mut ws, mut me) = Follower::joined(&gateway).await;
+    sender.chat("one", "a", "step").await;
+    said(&gateway, &mut watch, "half ").await;
+    me.follow(&mut ws, |me| me.text("a") == "half ").await;
+    drop(ws);
+    gateway.say(AWAY);
+    let seen = watch
+        .until(|frame| frame["payload"]["phase"] == "retrying")
+        .await;
+    let mut ws = scoped(&gateway).await;
+    me.join(&mut ws).await;
+    assert_eq!((me.text("a"), me.resets), ("half ", 0));
+    drop(ws);
+    let delay = &seen.last().unwrap()["payload"]["delayMs"];
+    gateway.pass(delay.as_u64().unwrap()).await;
+    watch
+        .until(|frame| frame["payload"]["deltaText"] == "")
+        .await;
+    let mut ws = scoped(&gateway).await;
+    me.join(&mut ws).await;
+    assert_eq!((me.text("a"), me.resets), ("", 0));
+    drop(ws);
+    said(&gateway, &mut watch, "whole ").await;
+    let mut ws = scoped(&gateway).await;
+    me.join(&mut ws).await;
+    assert_eq!((me.text("a"), me.resets), ("whole ", 0));
+    gateway.say("answer");
+    gateway.say(None);
+    for (ws, follower) in [(&mut ws, &mut me), (&mut stays, &mut other)] {
+        follower.until_ended(ws, "a", 3).await;
+        assert_eq!(follower.text("a"), "whole answer");
+        let rows: Vec<&str> = follower.rows.iter().map(|row| row.1.as_str()).collect();
+        assert_eq!(rows, ["step", "half ", "whole answer"]);
+    }
 }
 
 /// P18, I12: a session that began anew is told anew

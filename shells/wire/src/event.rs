@@ -102,6 +102,7 @@ pub enum AgentData {
         /// By this.
         delta: String,
         /// The text is no continuation of what was told: `delta` is empty, take the whole.
+        /// With an empty `text`, another attempt begins.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         replace: Option<bool>,
     },
@@ -146,6 +147,19 @@ pub enum InputStep {
     },
     /// The model has answered a request that contains it (B-070).
     Seen,
+    /// A model call failed, and the run asks again after a wait: the text begins anew (B-058).
+    Retrying {
+        /// Which call comes next, from 2.
+        attempt: u16,
+        /// How many there are at most.
+        max_attempts: u16,
+        /// How long the wait is, in milliseconds.
+        delay_ms: u64,
+        /// What went wrong, as a word: `timeout`, or a class of failures such as `rate_limit`.
+        reason: String,
+        /// The same in a sentence.
+        message: String,
+    },
     /// A step that only other gateways tell. Never sent by ours.
     #[serde(other)]
     Other,
@@ -155,7 +169,7 @@ pub enum InputStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// An attempt began. After a restart of the gateway once more.
+    /// An attempt began: the first, or one more after a failed call or a restart.
     Start,
     /// The outcome is decided, its rows are being written.
     Finishing,
@@ -269,7 +283,8 @@ pub enum ChatState {
         /// To this.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         message: Option<ChatMessage>,
-        /// The text is no continuation of what was told: `delta_text` is the whole of it.
+        /// The text is no continuation of what was told: `delta_text` is the whole of it, and
+        /// empty where another attempt begins.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         replace: Option<bool>,
     },

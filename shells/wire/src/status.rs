@@ -29,6 +29,9 @@ impl HealthParams {
 pub struct Health {
     /// Always true.
     pub ok: bool,
+    /// Whether it lets nothing new begin, because it is about to stop.
+    #[serde(default)]
+    pub draining: bool,
     /// Wall time in milliseconds.
     pub ts: u64,
     /// How long the look took.

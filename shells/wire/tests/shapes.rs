@@ -310,6 +310,15 @@ fn events_of_runs() {
         active_ahead: 1,
         queued_ahead: 2,
     };
+    let again = || InputStep::Retrying {
+        attempt: 2,
+        max_attempts: 9,
+        delay_ms: 1_000,
+        reason: "network".to_owned(),
+        message: "it broke".to_owned(),
+    };
+    assert_snapshot!(chat(ChatState::Status(again())), @r#"{"runId":"r","sessionKey":"k","agentId":"main","seq":1,"sessionSeq":7,"state":"status","phase":"retrying","attempt":2,"maxAttempts":9,"delayMs":1000,"reason":"network","message":"it broke"}"#);
+    assert_snapshot!(text(&agent(AgentData::RunStatus(again()))), @r#"{"runId":"r","sessionKey":"agent:main:main","agentId":"main","stream":"run_status","data":{"phase":"retrying","attempt":2,"maxAttempts":9,"delayMs":1000,"reason":"network","message":"it broke"},"seq":1,"ts":2}"#);
     assert_snapshot!(chat(ChatState::Status(step())), @r#"{"runId":"r","sessionKey":"k","agentId":"main","seq":1,"sessionSeq":7,"state":"status","phase":"waited","ms":3,"activeAhead":1,"queuedAhead":2}"#);
     assert_snapshot!(text(&agent(AgentData::RunStatus(step()))), @r#"{"runId":"r","sessionKey":"agent:main:main","agentId":"main","stream":"run_status","data":{"phase":"waited","ms":3,"activeAhead":1,"queuedAhead":2},"seq":1,"ts":2}"#);
     let shutdown = Shutdown {

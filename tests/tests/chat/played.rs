@@ -117,6 +117,43 @@ async fn only_what_was_not_acknowledged_is_sent_again() {
     );
 }
 
+/// R140, B-058: a chat says that the model is asked again, and prints the text that counts alone.
+#[tokio::test]
+async fn a_text_that_is_taken_back_is_not_printed() {
+    let stub = Stub::listen().await;
+    let mut chat = stub.chat();
+    let mut played = welcome(&stub).await;
+    let run = accept(&mut chat, &mut played, "first").await;
+    let event = |more: Value| {
+        let mut event = json!({ "runId": run, "sessionKey": KEY, "agentId": "main", "seq": 1,
+            "sessionSeq": 8 });
+        if let (Some(to), Some(from)) = (event.as_object_mut(), more.as_object()) {
+            to.extend(from.clone());
+        }
+        event
+    };
+    let retrying = json!({ "state": "status", "phase": "retrying", "attempt": 2,
+        "maxAttempts": 9, "delayMs": 1_200, "reason": "network", "message": "it broke" });
+    for said in [
+        json!({ "state": "delta", "deltaText": "One" }),
+        retrying,
+        json!({ "state": "delta", "deltaText": "", "replace": true }),
+        json!({ "state": "delta", "deltaText": "Two" }),
+        json!({ "state": "final" }),
+    ] {
+        played.event("chat", event(said)).await;
+    }
+    chat.types_no_more();
+    let said = chat.ended().await;
+    assert_eq!(
+        (said.code, said.stdout.as_str()),
+        (Some(0), "Two\n"),
+        "{said:#?}"
+    );
+    let note = "it broke; asking again in 1.2 s (call 2 of 9)\n";
+    assert!(said.stderr.contains(note), "{said:#?}");
+}
+
 /// P33, law 10: where events are forgotten, answers come from what is kept, and the other ends
 /// from a question.
 #[tokio::test]

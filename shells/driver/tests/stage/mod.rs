@@ -3,9 +3,10 @@
 #![allow(dead_code, reason = "each test file uses the part it needs")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::BoxFuture;
-use tidegate_core::{Config, LaneName, ModelEnd, Priority, QueueMode};
+use tidegate_core::{Config, LaneName, ModelEnd, Now, Priority, QueueMode, Time, Wall};
 use tidegate_driver::{
     Client, Clock, Driver, DriverError, Finished, ModelCall, ModelEvent, ModelSink, Models, Placed,
     Published, Replies, Reply, RunEvent, Store, Submission, SubmissionTurn, SystemClock,
@@ -13,6 +14,20 @@ use tidegate_driver::{
 use tidegate_store::{SqliteStore, StateDir};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+
+/// A clock that the test moves.
+#[derive(Default)]
+pub struct Hand(pub AtomicU64);
+
+impl Clock for Hand {
+    fn now(&self) -> Now {
+        let ms = self.0.load(Ordering::Relaxed);
+        Now {
+            time: Time(ms),
+            wall: Wall(ms),
+        }
+    }
+}
 
 /// A model call that the test leads.
 pub struct Call {

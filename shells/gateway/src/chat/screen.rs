@@ -6,9 +6,10 @@
 
 use std::io::{IsTerminal, stderr, stdin, stdout};
 
+use crate::again;
 use crate::out;
 use crate::problem::Problem;
-use crate::transcript::{Transcript, harmless};
+use crate::transcript::{Piece, Transcript, harmless};
 
 /// What stands before a line that is typed.
 const PROMPT: &str = "> ";
@@ -154,16 +155,19 @@ impl Screen {
         out::told(text);
     }
 
-    fn piece(&mut self, run: &str, piece: &str) {
-        if piece.is_empty() {
+    fn piece(&mut self, run: &str, Piece { anew, text }: &Piece) {
+        if anew.is_some() {
+            self.note(again::ANEW);
+        }
+        if text.is_empty() {
             return;
         }
         if self.at == At::Prompt || self.whose != run {
             self.fresh_line();
         }
-        out::piece(piece);
+        out::piece(text);
         run.clone_into(&mut self.whose);
-        self.at = if piece.ends_with('\n') {
+        self.at = if text.ends_with('\n') {
             At::Start
         } else {
             At::Middle

@@ -20,6 +20,7 @@ use tidegate_wire::{
 
 use super::screen::{Reply, Screen};
 use super::words::{self, End, quote};
+use crate::again;
 use crate::exit::Exit;
 use crate::problem::{Origin, Problem};
 use crate::rpc::{params, payload};
@@ -351,6 +352,10 @@ impl Talk {
             ChatState::Status(InputStep::Bound { turn }) => self.bound(screen, run, &turn),
             ChatState::Status(step) => {
                 let sent = self.sent_as(run);
+                let is_shown = sent.is_some() || self.replies.contains_key(run);
+                if let Some(note) = again::asking(&step).filter(|_| is_shown) {
+                    screen.note(&note);
+                }
                 if let Some(note) = sent.and_then(|sent| words::step(&step, &sent.text)) {
                     screen.note(&note);
                 }
@@ -358,8 +363,13 @@ impl Talk {
             ChatState::Delta {
                 delta_text,
                 message: None,
-                ..
+                replace: None | Some(false),
             } => self.grow_by(screen, run, &delta_text),
+            ChatState::Delta {
+                delta_text,
+                message: None,
+                replace: Some(true),
+            } => self.grow(screen, run, &delta_text),
             ChatState::Delta {
                 message: Some(message),
                 ..

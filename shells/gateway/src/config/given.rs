@@ -10,7 +10,7 @@ use clap::{ArgMatches, Args, FromArgMatches};
 use tidegate_wire::Secret;
 
 use super::source::Source;
-use super::table::LONGEST_SECONDS;
+use super::table::{LONGEST_SECONDS, MOST_RETRIES};
 use crate::cli::{StateArgs, secret};
 
 /// The variable with the provider's key. No flag: other users of the machine could see one.
@@ -45,6 +45,10 @@ pub struct Flags {
     /// limit after that.
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=LONGEST_SECONDS))]
     pub provider_timeout: Option<u64>,
+    /// How often a run asks its model again after a call that failed for a while: 0 to 9.
+    /// Without it: 8 times, and 9 where the provider limits the rate.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=MOST_RETRIES))]
+    pub provider_retries: Option<u64>,
 }
 
 /// The flags and variables of a command, with who gave what.

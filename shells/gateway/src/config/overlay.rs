@@ -32,6 +32,11 @@ pub fn lay_over(reading: &mut Reading, given: &Given, lookup: Lookup<'_>) {
             given.source("token"),
         );
     }
+    if let Some(times) = flags.provider_retries {
+        let path = "retry.provider.maxRetries";
+        let (value, source) = (Value::Whole(times), Source::Flag("--provider-retries"));
+        put(reading, path, Place::of(path), value, source);
+    }
     let Some(id) = provider(reading, given) else {
         return;
     };

@@ -5,7 +5,7 @@
 
 use std::num::NonZero;
 
-use tidegate_core::{Config, DEFAULT_BUDGET_MS, LaneCaps, QueueSettings};
+use tidegate_core::{Config, DEFAULT_BUDGET_MS, LaneCaps, QueueSettings, RecoveryConfig};
 use tidegate_text as text;
 
 use crate::cli::DEFAULT_PORT;
@@ -16,6 +16,9 @@ pub const LONGEST_SECONDS: u64 = 31_536_000;
 /// Runs at work at once: at least this many, and so many for each core (spec 2.1, R15).
 const LEAST_LANE: u64 = 8;
 const LANE_A_CORE: u64 = 4;
+
+/// How often a run may ask its model again at most (spec 5.2).
+pub const MOST_RETRIES: u64 = 9;
 
 /// What a key's value must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -308,6 +311,17 @@ pub const KEYS: &[Key] = &[
             Kind::Text,
             Default::Unset,
             "A model of the provider. Where models are listed, only they can be used.",
+        )
+    },
+    Key {
+        flag: Some("--provider-retries"),
+        slot: Some(|config, value| config.recovery = RecoveryConfig::at_most(fitted(value))),
+        ..key(
+            "retry.provider.maxRetries",
+            whole(0, MOST_RETRIES, "times"),
+            Default::Unset,
+            "How often a run asks its model again after a call that failed for a while; 0 is \
+             never. Without it: 8 times, and 9 where the provider limits the rate.",
         )
     },
     Key {

@@ -6,7 +6,7 @@ use clap::{Args, FromArgMatches};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::Value as Json;
-use tidegate_core::{Budget, Config, DropPolicy, QueueMode, QueueSettings};
+use tidegate_core::{Budget, Config, DropPolicy, QueueMode, QueueSettings, RecoveryConfig};
 
 use super::read::{Reading, Value};
 use super::shape::steps;
@@ -72,7 +72,7 @@ fn all_mistakes_are_told_in_their_order() {
              without a /",
             "f:4:3: timeoutSeconds is not a known key; did you mean \
              models.providers.<id>.timeoutSeconds?; expected one of $schema, gateway, models, \
-             agents, messages, tidegate",
+             retry, agents, messages, tidegate",
             "f:4:44: agents.defaults.timeoutSeconds is another number; expected a whole number \
              from 0 to 31536000 (s)",
             "f:4:68: agents is set twice, first in line 4",
@@ -308,6 +308,21 @@ fn each_limit_reaches_the_core() {
         assert!(core != plain && !seen.contains(&core), "{}", key.path);
         seen.push(core);
     }
+}
+
+/// I36: the number of repetitions is the operator's for every kind of failure; a flag wins, and
+/// needs no provider.
+#[test]
+fn repetitions_are_counted_by_the_operator() {
+    let recovery = |text: &str, flags: &[&str]| settings(text, flags).core.recovery;
+    let file = "{ retry: { provider: { maxRetries: 3 } } }";
+    assert_eq!(recovery(file, &[]), RecoveryConfig::at_most(3));
+    let flag = ["--provider-retries", "0"];
+    assert_eq!(recovery(file, &flag), RecoveryConfig::at_most(0));
+    assert_eq!(recovery("{}", &[]), RecoveryConfig::default());
+    let said = read("{ retry: { provider: { maxRetries: 10 } } }", &[]);
+    let said = said.problems.lines();
+    assert!(said[0].contains("from 0 to 9 (times)"), "{said:#?}");
 }
 
 /// P21: the limit of whoever stops the process is in the drain that the core is given.

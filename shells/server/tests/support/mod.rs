@@ -5,14 +5,15 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::serve::Listener;
 use futures_util::future::BoxFuture;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
-use tidegate_core::{Config, Marker, ModelEnd};
+use tidegate_core::{Config, Marker, ModelEnd, Now};
 use tidegate_driver::{
-    Client, Driver, ModelCall, ModelEvent, ModelSink, Models, Role, SystemClock,
+    Client, Clock, Driver, ModelCall, ModelEvent, ModelSink, Models, Role, SystemClock,
 };
 use tidegate_server::{Server, ServerConfig, TcpPort, Token};
 use tidegate_store::{SqliteStore, StateDir};
@@ -29,6 +30,25 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 pub const BULK_BYTES: usize = 60_000;
 
 pub const TOKEN: &str = "the-token-of-the-tests";
+
+/// The piece after which the provider is away: the call fails with 503.
+pub const AWAY: &str = "<away>";
+
+/// The machine's clock, which the test may set forward.
+struct Ahead {
+    clock: SystemClock,
+    ms: AtomicU64,
+}
+
+impl Clock for Ahead {
+    fn now(&self) -> Now {
+        let (now, ms) = (self.clock.now(), self.ms.load(Ordering::Relaxed));
+        Now {
+            time: now.time.plus(ms),
+            ..now
+        }
+    }
+}
 
 /// What the models do depends on the message alone; a message that begins with `step` is
 /// answered by the pieces that the test gives.
@@ -52,6 +72,9 @@ impl Models for Script {
                 step if step.starts_with("step") => {
                     let mut pieces = pieces.lock().await;
                     while let Some(Some(piece)) = pieces.recv().await {
+                        if piece == AWAY {
+                            return sink.fail(Some(503), Marker::None, "its own words").await;
+                        }
                         sink.send(ModelEvent::Text(piece.to_owned())).await;
                     }
                 }
@@ -80,6 +103,7 @@ pub struct Gateway {
     connect: Option<mpsc::Sender<DuplexStream>>,
     state: tempfile::TempDir,
     pieces: mpsc::UnboundedSender<Option<&'static str>>,
+    clock: Arc<Ahead>,
     boots: u32,
 }
 
@@ -124,6 +148,12 @@ impl Gateway {
         self.pieces.send(piece.into()).unwrap();
     }
 
+    /// Sets the clock forward by so much, and lets the driver look at it.
+    pub async fn pass(&self, ms: u64) {
+        self.clock.ms.fetch_add(ms, Ordering::Relaxed);
+        self.client.status().await.unwrap();
+    }
+
     /// On pipes in memory, for tests that move the clock.
     pub fn on_pipes() -> Self {
         Self::woken(async {})
@@ -161,7 +191,10 @@ impl Gateway {
         L: Listener<Addr = SocketAddr>,
     {
         let store = SqliteStore::open(&StateDir::acquire(state.path()).unwrap()).unwrap();
-        let clock = Arc::new(SystemClock::start());
+        let clock = Arc::new(Ahead {
+            clock: SystemClock::start(),
+            ms: AtomicU64::new(0),
+        });
         let key = store.fingerprint_key();
         let (pieces, rx) = mpsc::unbounded_channel();
         let models = Arc::new(Script {
@@ -177,7 +210,7 @@ impl Gateway {
             version: "0.0.0-test".to_owned(),
             boot_id: format!("boot-{boots}"),
         };
-        let server = Server::new(config, client.clone(), clock);
+        let server = Server::new(config, client.clone(), clock.clone());
         let (stop, stopped) = oneshot::channel();
         let served = tokio::spawn(server.serve(listener, async move {
             let _ = stopped.await;
@@ -191,6 +224,7 @@ impl Gateway {
             connect,
             state,
             pieces,
+            clock,
             boots,
         }
     }

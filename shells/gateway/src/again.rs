@@ -1,0 +1,54 @@
+//! What the commands say when a model is asked again. Pure; that it is, is the gateway's word.
+
+use tidegate_wire::InputStep;
+
+/// What is said before a reply whose shown part no longer counts.
+pub const ANEW: &str = "the reply begins anew";
+
+/// Why and when a model is asked again; `None`: the step tells something else.
+#[must_use]
+pub fn asking(step: &InputStep) -> Option<String> {
+    match step {
+        InputStep::Retrying {
+            attempt,
+            max_attempts,
+            delay_ms,
+            message,
+            ..
+        } => Some(format!(
+            "{message}; asking again in {} s (call {attempt} of {max_attempts})",
+            seconds(*delay_ms)
+        )),
+        _ => None,
+    }
+}
+
+/// Milliseconds as seconds, to a tenth.
+fn seconds(ms: u64) -> String {
+    let tenths = ms.saturating_add(50) / 100;
+    match tenths % 10 {
+        0 => (tenths / 10).to_string(),
+        tenth => format!("{}.{tenth}", tenths / 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_told_in_one_line() {
+        let again = |delay_ms| InputStep::Retrying {
+            attempt: 2,
+            max_attempts: 9,
+            delay_ms,
+            reason: "network".to_owned(),
+            message: "it broke".to_owned(),
+        };
+        let said = |delay_ms| asking(&again(delay_ms)).unwrap_or_default();
+        assert_eq!(said(1_049), "it broke; asking again in 1 s (call 2 of 9)");
+        assert_eq!(said(651), "it broke; asking again in 0.7 s (call 2 of 9)");
+        assert!(said(u64::MAX).contains(" s (call 2 of 9)"));
+        assert_eq!(asking(&InputStep::Seen), None);
+    }
+}
