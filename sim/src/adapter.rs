@@ -4,6 +4,7 @@
 //! alters inputs or outputs of one kind. It draws nothing, so that a fault changes no choice
 //! before it strikes.
 
+mod retries;
 mod strikes;
 mod turns;
 
@@ -49,7 +50,7 @@ pub(crate) struct System {
 impl System {
     pub(crate) fn new(config: Config, fault: Option<Fault>) -> Self {
         Self {
-            core: Core::new(config),
+            core: Core::new(retries::told(fault, config)),
             twin: None,
             plant: fault.map(Plant::new),
         }
@@ -66,7 +67,8 @@ impl System {
 
     /// A new life: nothing of the core is left. A fault that has struck stays so.
     pub(crate) fn restart(&mut self, config: Config) {
-        self.core = Core::new(config);
+        let fault = self.plant.as_ref().map(|plant| plant.fault);
+        self.core = Core::new(retries::told(fault, config));
         self.twin = None;
         if let Some(plant) = &mut self.plant {
             plant.forget();
@@ -208,6 +210,10 @@ struct Plant {
     claimed: BTreeSet<RunId>,
     /// The priorities that messages were sent with.
     priorities: BTreeMap<RunId, Priority>,
+    /// Runs that were told to ask their model again.
+    waiting: BTreeSet<RunId>,
+    /// The last attempt of a run, the bytes of its calls before, and of that one.
+    texts: BTreeMap<RunId, (Attempt, u64, u64)>,
 }
 
 impl Plant {
@@ -227,6 +233,8 @@ impl Plant {
             ended: None,
             claimed: BTreeSet::new(),
             priorities: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+            texts: BTreeMap::new(),
         }
     }
 
@@ -249,6 +257,10 @@ impl Plant {
     fn before(&mut self, input: &mut Input) -> Before {
         if self.fault.is_of_turns() {
             return self.before_turn(input);
+        }
+        if self.fault.is_of_retries() {
+            self.before_retry(input);
+            return Before::Pass;
         }
         match (self.fault, input) {
             (
@@ -375,6 +387,9 @@ impl Plant {
         self.note(outputs);
         if self.fault.is_of_turns() {
             return self.after_turn(input, outputs);
+        }
+        if self.fault.is_of_retries() {
+            return self.after_retry(outputs);
         }
         match self.fault {
             Fault::LateAppend => self.late_append(input, outputs),

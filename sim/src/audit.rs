@@ -162,7 +162,26 @@ fn minimum(fault: Fault) -> usize {
         Fault::EndBeforeReceipt => 8,
         // Three messages, each with its call and the call's failure.
         Fault::FailureHidden => 7,
+        _ if fault.is_of_retries() => retries(fault),
         _ => turns(fault),
+    }
+}
+
+/// The same for faults of asking a model again, which strike always.
+fn retries(fault: Fault) -> usize {
+    match fault {
+        // A message, its call, the call's failure.
+        Fault::RetryAtOnce
+        | Fault::RetryingUntold
+        | Fault::RetryMiscounted
+        | Fault::RetryUncalled
+        | Fault::RetryAfterIgnored
+        | Fault::FailureExcused
+        | Fault::RetryGivenUp => 3,
+        // The same, and text before it, or time that has to pass.
+        Fault::RetryDropped | Fault::FailedTextUnsaved | Fault::RetryForEver => 4,
+        // The same, and the next call with its text.
+        _ => 6,
     }
 }
 

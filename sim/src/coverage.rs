@@ -56,7 +56,7 @@ const INPUTS: [&str; 42] = [
 ];
 
 /// Names of the outputs, answers and events, in the order of [`output_at`].
-const OUTPUTS: [&str; 33] = [
+const OUTPUTS: [&str; 34] = [
     "load",
     "accept",
     "claim",
@@ -90,6 +90,7 @@ const OUTPUTS: [&str; 33] = [
     "event: waited",
     "event: bound",
     "event: seen",
+    "event: retrying",
 ];
 
 /// How the ends of model calls are told apart.
@@ -283,6 +284,7 @@ const fn output_at(output: &Output) -> Option<usize> {
             Event::Waited { .. } => 30,
             Event::Bound { .. } => 31,
             Event::Seen => 32,
+            Event::Retrying { .. } => 33,
         },
         Output::Release { .. } => 19,
         Output::Forget { .. } => 20,

@@ -181,6 +181,28 @@ faults! {
     ResetForgotten = "reset-forgotten", "the last run that a reset ended never reaches the core, always";
     /// A reset's answer names another generation.
     ResetLies = "reset-lies", "the answer to a reset names the generation after the one that began, always";
+    /// A run that waited for its model never asks again.
+    RetryDropped = "retry-dropped", "the claim of a run that waited for its model is dropped, always";
+    /// A wait is not kept.
+    RetryAtOnce = "retry-at-once", "a run that was told to wait for its model claims at once, always";
+    /// An outage without an end.
+    RetryForEver = "retry-for-ever", "an outage is waited for without a window, and silent calls without a number, always";
+    /// Calls are made again that must not.
+    RetryUncalled = "retry-uncalled", "a configuration without repetitions is taken for the default one, always";
+    /// What the provider asks for is not heard.
+    RetryAfterIgnored = "retry-after-ignored", "the wait that a provider asks for never reaches the core, always";
+    /// A wait is not told.
+    RetryingUntold = "retrying-untold", "that a run waits to ask its model again is not told, always";
+    /// A wait is told under a wrong number.
+    RetryMiscounted = "retry-miscounted", "a run that waits for its model is told a call further, always";
+    /// A lasting failure is taken for a passing one.
+    FailureExcused = "failure-excused", "a failure that does not pass by itself is told as a broken line, always";
+    /// A passing failure is taken for a lasting one.
+    RetryGivenUp = "retry-given-up", "a failure that passes by itself is told as refused credentials, always";
+    /// Text of a failed call goes on under the next.
+    TextCarriedOver = "text-carried-over", "the text of a failed call is counted into that of the next one, always";
+    /// Text of a failed call is not kept.
+    FailedTextUnsaved = "failed-text-unsaved", "the last text of a failed call is not saved before the next one, always";
     /// The one that must always fail.
     Canary = "canary", "every answer is dropped: a campaign that stays green with it judges nothing";
 }
@@ -188,7 +210,12 @@ faults! {
 impl Fault {
     /// Whether it is one of queues, turns, resets and drains.
     pub(crate) fn is_of_turns(self) -> bool {
-        self > Self::TickLost && self < Self::Canary
+        self > Self::TickLost && self < Self::RetryDropped
+    }
+
+    /// Whether it is one of asking a model again.
+    pub(crate) fn is_of_retries(self) -> bool {
+        self >= Self::RetryDropped && self < Self::Canary
     }
 
     /// The fault of a name.

@@ -69,8 +69,8 @@ marks! {
     ClaimWithAccept = "acceptance and claim were one transaction",
     /// A message waited in its lane.
     Queued = "a message waited behind another run",
-    /// A run ran again after a restart.
-    SecondAttempt = "a run claimed again after a restart",
+    /// A run claimed again.
+    SecondAttempt = "a run claimed again",
     /// Text of an earlier attempt was marked interrupted.
     Interrupted = "partial text was marked interrupted",
     /// A restart found open work.
@@ -163,6 +163,34 @@ marks! {
     Reasoning = "reasoning came",
     /// Streamed text was saved.
     Saved = "streamed text was saved",
+    /// A failed call was made again.
+    Retried = "a run asked its model again",
+    /// An outage passed.
+    OutagePassed = "an outage passed and its run completed",
+    /// A wait of the provider's was kept.
+    AskedWait = "a wait that the provider asked for was kept",
+    /// A provider named a wait that can't be kept.
+    AskedTooLong = "a provider asked for a wait that no run can keep",
+    /// All repetitions were used up.
+    RetriesSpent = "a run had asked its model as often as it may",
+    /// Silent calls in a row.
+    SilencesSpent = "too many silent calls in a row ended a run",
+    /// An outage lasted too long.
+    WindowOver = "an outage lasted longer than it is waited for",
+    /// The next wait did not fit in the budget.
+    BudgetShort = "a wait did not fit in what was left of a budget",
+    /// Stopped while it waited.
+    AbortedWaiting = "a run was stopped while it waited for its model",
+    /// Interrupted while it waited.
+    InterruptedWaiting = "a run was interrupted while it waited for its model",
+    /// Its lane limit passed while it waited.
+    LaneWaiting = "a lane limit ended a run that waited for its model",
+    /// Its session began anew while it waited.
+    ResetWaiting = "a session began anew while its run waited for its model",
+    /// A drain was over while it waited.
+    DrainedWaiting = "a drain was over while a run waited for its model",
+    /// The process died while it waited.
+    DiedWaiting = "the process died while a run waited for its model",
 }
 
 /// How often each mark was reached.
@@ -199,7 +227,7 @@ impl Marks {
         }
     }
 
-    fn hit(&mut self, mark: Mark) {
+    pub(crate) fn hit(&mut self, mark: Mark) {
         self.0[mark as usize] += 1;
     }
 

@@ -79,6 +79,7 @@ pub fn run_choices<'a>(
 ) -> Report {
     let mut world = World::new(choices, options.fault, watch);
     world.run();
+    world.marks.add(&world.checks.retries.reached);
     Report {
         digest: world.digest.finish(),
         inputs: world.inputs,

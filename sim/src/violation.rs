@@ -155,7 +155,19 @@ codes! {
     /// A call beyond the budget.
     OverBudget = "over-budget", "L1 P13", "a model call went on beyond the run's budget";
     /// A restart gave a run more time than it had left.
-    BudgetGrew = "budget-grew", "I39 B-082", "a run claimed with more budget than earlier lives left it";
+    BudgetGrew = "budget-grew", "I39 B-082", "a run claimed with more budget than earlier lives left it, or with another one than its earlier calls did";
+    /// A call made again, or not, against the rules.
+    RetryWrong = "retry-wrong", "P16 R119", "a run asked its model again after what does not pass by itself, or ended although it had to ask again";
+    /// A call made again too often.
+    RetryOften = "retry-often", "P16 R119 I36 B-056", "a run asked its model again beyond the number, the window, the silent calls or the budget that it has";
+    /// A call made again too soon.
+    RetryEarly = "retry-early", "P16 B-056 B-057", "a run asked its model again sooner than half the doubled wait, or than the provider or it itself had said";
+    /// A call made again too late.
+    RetryLate = "retry-late", "P16 L1", "a run waited for its model longer than it may, or than it had said";
+    /// A wait told wrongly.
+    RetryUntrue = "retry-untrue", "P16 P40", "what was told of a wait for the model is not how it was";
+    /// Text of a failed call.
+    RetryText = "retry-text", "P16 R121 B-058", "the text of a failed call was not shown and saved before the next one, or was told under it";
     /// A limit fired too early.
     LimitEarly = "limit-early", "P11 P14", "a run was ended as silent before its limit had passed";
     /// Content was not freed.
@@ -212,6 +224,7 @@ impl Code {
             | Self::RunLate
             | Self::TailLong
             | Self::DrainLate
+            | Self::RetryLate
             | Self::OverBudget
             | Self::IdleLane
             | Self::Spin

@@ -54,7 +54,11 @@ const TABLE: &[(Fault, &[Code])] = &[
         Fault::TwoWriters,
         &[Code::TwoActive, Code::OverCap, Code::Overtaken],
     ),
-    (Fault::ClaimLate, &[Code::IdleLane, Code::OverCap]),
+    // The third claim may be one of a run that asks its model again.
+    (
+        Fault::ClaimLate,
+        &[Code::IdleLane, Code::OverCap, Code::BudgetGrew],
+    ),
     (Fault::FinalAltered, &[Code::EndUntrue]),
     (Fault::AcceptedLost, &[Code::AnswerTwice, Code::Unanswered]),
     (Fault::ConflictAccepted, &[Code::ConflictAccepted]),
@@ -112,6 +116,20 @@ const TABLE: &[(Fault, &[Code])] = &[
     (Fault::ResetSpares, &[Code::ResetSpared]),
     (Fault::ResetForgotten, &[Code::ResetUntrue]),
     (Fault::ResetLies, &[Code::ResetUntrue]),
+    (Fault::RetryDropped, &[Code::RetryLate]),
+    (Fault::RetryAtOnce, &[Code::RetryEarly]),
+    (Fault::RetryForEver, &[Code::RetryOften]),
+    (Fault::RetryUncalled, &[Code::RetryOften]),
+    (
+        Fault::RetryAfterIgnored,
+        &[Code::RetryEarly, Code::RetryOften],
+    ),
+    (Fault::RetryingUntold, &[Code::RetryWrong]),
+    (Fault::RetryMiscounted, &[Code::RetryUntrue]),
+    (Fault::FailureExcused, &[Code::RetryWrong]),
+    (Fault::RetryGivenUp, &[Code::RetryWrong]),
+    (Fault::TextCarriedOver, &[Code::RetryText]),
+    (Fault::FailedTextUnsaved, &[Code::RetryText]),
     (
         Fault::Canary,
         &[

@@ -57,7 +57,7 @@ fn a_shrunk_case_reproduces_from_its_string_and_from_its_file() {
         // Choices are longer than what is left of a log.
         let most = match case.recording.cut {
             Some(_) => 200,
-            None => 600,
+            None => 2_000,
         };
         assert!(string.len() < most, "{}: {string}", fault.name());
         for text in [string.clone(), case.recording.to_file()] {

@@ -222,8 +222,14 @@ impl Plant {
         }
     }
 
-    /// A run whose call is cancelled calls again.
+    /// A run whose call is cancelled, and that does not go on, calls again.
     pub(super) fn call_again(&mut self, outputs: &mut Vec<Output>) {
+        if outputs
+            .iter()
+            .any(|output| super::retries::retrying(output).is_some())
+        {
+            return;
+        }
         let cancel = outputs.iter().enumerate().find_map(|(at, o)| match o {
             Output::CancelModel { ticket } => Some((at, *ticket)),
             _ => None,
@@ -259,7 +265,7 @@ impl Plant {
                     run: accept.run,
                     body: accept.body,
                     budget: accept.budget,
-                    left_ms: None,
+                    left_ms: Some(0),
                     accepted_at: accept.at,
                     attempt: self
                         .fences

@@ -269,7 +269,8 @@ impl Plant {
     }
 }
 
-fn claim(fence: Fence) -> Output {
+/// A claim that nobody called for.
+pub(super) fn claim(fence: Fence) -> Output {
     let ticket = Ticket {
         subject: Subject::Run(fence.run),
         order: OrderKind::Claim,

@@ -134,6 +134,7 @@ impl Check for Contents {
                 | Event::Finishing { .. }
                 | Event::Waited { .. }
                 | Event::Bound { .. }
+                | Event::Retrying { .. }
                 | Event::Seen => {}
             },
             Output::Respond {

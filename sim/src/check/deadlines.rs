@@ -1,12 +1,14 @@
 //! I59, P04: the deadline that a drain names belongs to somebody who still has it.
 //!
-//! A run has deadlines while it is held, and those of its attempt only while its model call
-//! goes on; a wait while it is open; a session while it is held. Keeps its own book of these.
+//! A run has deadlines while it is held, those of its attempt only while its model call goes
+//! on, and its budget also while it waits to ask again; a wait while it is open; a session
+//! while it is held. Keeps its own book of these.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
-    Answer, Input, LoadReport, ModelFact, Output, RequestId, RunId, SessionId, Subject, Timer,
+    Answer, Event, Input, LoadReport, ModelFact, Output, RequestId, RunId, SessionId, Subject,
+    Ticket, Timer,
 };
 
 use super::{Check, Moment};
@@ -16,7 +18,10 @@ use crate::violation::Code;
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
     runs: BTreeSet<RunId>,
-    calls: BTreeSet<RunId>,
+    /// Calls that go on.
+    calls: BTreeMap<RunId, Ticket>,
+    /// Runs that wait to ask their model again.
+    waiting: BTreeSet<RunId>,
     sessions: BTreeSet<SessionId>,
     waits: BTreeSet<RequestId>,
     draining: bool,
@@ -25,12 +30,13 @@ pub(crate) struct Deadlines {
 impl Deadlines {
     fn has(&self, timer: Timer) -> bool {
         match timer {
-            Timer::Budget(run)
-            | Timer::FirstEvent(run)
+            Timer::Budget(run) => self.calls.contains_key(&run) || self.waiting.contains(&run),
+            Timer::ProviderRetry(run) => self.waiting.contains(&run),
+            Timer::FirstEvent(run)
             | Timer::Idle(run)
             | Timer::FinishTail(run)
             | Timer::TextPace(run)
-            | Timer::SavePace(run) => self.calls.contains(&run),
+            | Timer::SavePace(run) => self.calls.contains_key(&run),
             Timer::LaneLimit(run) | Timer::StoreRetry(run) => self.runs.contains(&run),
             Timer::LoadRetry(session) | Timer::Debounce(session) => {
                 self.sessions.contains(&session)
@@ -59,9 +65,7 @@ impl Check for Deadlines {
                 ticket,
                 fact: ModelFact::Ended(_),
             } => {
-                if let Subject::Run(run) = ticket.subject {
-                    self.calls.remove(&run);
-                }
+                self.calls.retain(|_, call| call != ticket);
             }
             _ => {}
         }
@@ -75,16 +79,27 @@ impl Check for Deadlines {
             Output::Accept { accept, .. } => {
                 self.runs.insert(accept.run);
             }
-            Output::StartModel { fence, .. } => {
-                self.calls.insert(fence.run);
+            Output::StartModel { ticket, fence } => {
+                self.calls.insert(fence.run, *ticket);
             }
             Output::CancelModel { ticket } => {
-                if let Subject::Run(run) = ticket.subject {
-                    self.calls.remove(&run);
-                }
+                self.calls.retain(|_, call| call != ticket);
             }
+            Output::Claim { fence, .. } => {
+                self.waiting.remove(&fence.run);
+            }
+            Output::Publish { run, event, .. } => match event {
+                Event::Retrying { .. } => {
+                    self.waiting.insert(*run);
+                }
+                Event::Finishing { .. } => {
+                    self.waiting.remove(run);
+                }
+                _ => {}
+            },
             Output::Forget { subject } => match subject {
                 Subject::Run(run) => {
+                    self.waiting.remove(run);
                     self.runs.remove(run);
                     self.calls.remove(run);
                 }

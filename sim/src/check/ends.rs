@@ -8,9 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
-    AcceptReport, Answer, ClaimReport, Config, ConfigureReport, Event, Input, LoadReport,
-    LookupReport, Outcome, Output, RequestId, ResetReport, RunId, Scope, SessionId, SettleReport,
-    Subject, Terminal, Ticket, Time,
+    AcceptReport, Answer, Attempt, ClaimOrder, ClaimReport, Config, ConfigureReport, Event, Input,
+    LoadReport, LookupReport, Outcome, Output, RequestId, ResetReport, RunId, Scope, SessionId,
+    SettleReport, Subject, Terminal, Ticket, Time,
 };
 
 use super::{Check, Moment};
@@ -43,7 +43,8 @@ pub(crate) struct Ends {
     aborts: BTreeMap<RequestId, (SessionId, Due)>,
     /// Held runs that an abort found, by the abort.
     marked: BTreeMap<RunId, RequestId>,
-    begun: BTreeMap<RunId, Due>,
+    /// Runs that have claimed, by their last attempt: each call has what is left.
+    begun: BTreeMap<RunId, (Attempt, Due)>,
     /// Runs that the answer to an abort named; over all lives.
     named: BTreeSet<RunId>,
     /// Orders to the store without a report, and since when.
@@ -80,14 +81,17 @@ impl Ends {
         at.now > due.since.max(self.excused).plus(span) && !self.outstanding.values().any(waits)
     }
 
-    fn begins(&mut self, at: &Moment<'_>, run: RunId, left_ms: Option<u64>) {
-        if let Some(left_ms) = left_ms {
+    fn begins(&mut self, at: &Moment<'_>, run: RunId, claim: &ClaimOrder) {
+        let known = self.begun.get(&run).map(|(attempt, _)| *attempt);
+        if let Some(left_ms) = claim.left_ms
+            && known != Some(claim.attempt)
+        {
             let due = Due {
                 since: at.now,
                 span_ms: left_ms.saturating_add(2 * at.config.lane_grace_ms),
                 still_ms: 0,
             };
-            self.begun.entry(run).or_insert(due);
+            self.begun.insert(run, (claim.attempt, due));
         }
     }
 
@@ -233,7 +237,7 @@ impl Check for Ends {
                 self.ordered(at, *ticket);
                 if let Some(claim) = &accept.claim {
                     self.claimed.insert(accept.run);
-                    self.begins(at, accept.run, claim.left_ms);
+                    self.begins(at, accept.run, claim);
                 }
             }
             Output::Claim {
@@ -246,7 +250,7 @@ impl Check for Ends {
                 self.claimed.insert(fence.run);
                 self.claimed.extend(&claim.along);
                 self.ordered(at, *ticket);
-                self.begins(at, fence.run, claim.left_ms);
+                self.begins(at, fence.run, claim);
             }
             Output::Settle {
                 ticket, terminal, ..
@@ -300,7 +304,7 @@ impl Check for Ends {
         if let Some((&request, _)) = abort {
             return at.request(Code::AbortLate, request);
         }
-        let run = self.begun.iter().find(|(_, due)| self.late(at, **due));
+        let run = self.begun.iter().find(|(_, (_, due))| self.late(at, *due));
         if let Some((&run, _)) = run {
             at.run(Code::RunLate, run);
         }
@@ -318,7 +322,7 @@ impl Check for Ends {
 
     fn froze(&mut self, ms: u64) {
         let aborts = self.aborts.values_mut().map(|(_, due)| due);
-        for due in aborts.chain(self.begun.values_mut()) {
+        for due in aborts.chain(self.begun.values_mut().map(|(_, due)| due)) {
             due.still_ms += ms;
         }
     }

@@ -73,6 +73,8 @@ pub(crate) struct Lanes {
     ahead: BTreeMap<RunId, (u32, u32, Time)>,
     /// The message and the run to whose turn it is bound.
     bound: BTreeMap<RunId, RunId>,
+    /// Runs that wait to ask their model again: they keep their lanes.
+    again: BTreeSet<RunId>,
 }
 
 impl Lanes {
@@ -92,9 +94,10 @@ impl Lanes {
     fn claims(&mut self, at: &mut Moment<'_>, fence: &Fence, claim: &ClaimOrder) {
         let (session, run) = (fence.session, fence.run);
         self.session_of.insert(run, session);
+        self.again.remove(&run);
         let holds = |lane: &Lane| lane.holders.iter().any(|h| h.run == run);
         if self.lanes.get(&session).is_some_and(holds) {
-            return; // the order of a claim that the store refused, given again
+            return; // it asks its model again; or the store refused its claim
         }
         let now = at.now;
         let at_work = self.at_work(now);
@@ -238,6 +241,7 @@ impl Lanes {
         }
         self.session_of.remove(&run);
         self.bound.remove(&run);
+        self.again.remove(&run);
         self.ahead.remove(&run);
         self.slots.forget(run);
     }
@@ -277,7 +281,11 @@ impl Lanes {
     fn event(&mut self, run: RunId, event: &Event) {
         match event {
             Event::End { .. } => self.gone(run),
+            Event::Retrying { .. } => {
+                self.again.insert(run);
+            }
             Event::Finishing { .. } => {
+                self.again.remove(&run);
                 if let Some(lane) = self.lane_of(run) {
                     lane.leave(run);
                     lane.give_back(run);
@@ -409,7 +417,9 @@ impl Check for Lanes {
             Output::Accept { ticket, accept } => self.accepts(at, *ticket, accept),
             Output::Claim { fence, claim, .. } => self.claims(at, fence, claim),
             Output::CancelModel { ticket } => {
-                if let Subject::Run(run) = ticket.subject {
+                if let Subject::Run(run) = ticket.subject
+                    && !self.again.contains(&run)
+                {
                     self.stopped(at.now.plus(at.config.lane_grace_ms), run);
                 }
             }

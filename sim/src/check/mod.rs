@@ -15,6 +15,7 @@ mod ledger;
 mod line;
 mod receipts;
 mod requests;
+mod retry;
 mod runs;
 pub(crate) mod silence;
 mod slots;
@@ -137,6 +138,7 @@ checks! {
     lines: line::Lines,
     receipts: receipts::Receipts,
     generations: generations::Generations,
+    retries: retry::Retries,
     deadlines: deadlines::Deadlines,
     runs: runs::Runs,
     requests: requests::Requests,

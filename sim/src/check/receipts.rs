@@ -30,6 +30,8 @@ pub(crate) struct Receipts {
     calls: BTreeMap<RunId, Ticket>,
     /// Who must be told in this step that the model has seen the message.
     seen: BTreeSet<RunId>,
+    /// Who was told so in this life: another call is no news.
+    known: BTreeSet<RunId>,
     /// Runs that a message was told to interrupt.
     interrupted: BTreeSet<RunId>,
     /// The interruption that was told in this step, with the message that does it.
@@ -59,6 +61,7 @@ impl Receipts {
                 if self.chats.contains(&run) {
                     self.seen.insert(run);
                 }
+                self.seen.retain(|run| !self.known.contains(run));
             }
         }
     }
@@ -73,6 +76,9 @@ impl Receipts {
                 self.bound.insert(run, *turn);
             }
             Event::Seen if !self.seen.remove(&run) => at.run(Code::SeenUntrue, run),
+            Event::Seen => {
+                self.known.insert(run);
+            }
             Event::Finishing {
                 outcome:
                     Outcome::Cancelled {
@@ -164,6 +170,7 @@ impl Check for Receipts {
                 self.chats.remove(run);
                 self.held.remove(run);
                 self.bound.remove(run);
+                self.known.remove(run);
                 self.interrupted.remove(run);
             }
             _ => {}

@@ -1,14 +1,14 @@
 //! P02, P03, P38, P40, I6, I7, I8, I9, I40, I47: the events of a run and what it may still do.
 //!
 //! Keeps for each run the number of its last event, the text that was shown, and whether it
-//! was stopped or has ended. Numbers and text begin anew in each life of the process; an end
-//! does not.
+//! was stopped or has ended. Numbers begin anew in each life of the process, text with each
+//! attempt; an end does not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
-    Answer, Event, Failure, Input, ModelEnd, ModelFact, Outcome, Output, Reply, RunId, StopReason,
-    Subject, Ticket, WaitResult,
+    Answer, ClaimReport, Event, Failure, Input, ModelEnd, ModelFact, Outcome, Output, Reply, RunId,
+    StopReason, Subject, Ticket, WaitResult,
 };
 
 use super::{Check, Moment};
@@ -20,6 +20,12 @@ struct Told {
     /// Whether an attempt began in this life.
     started: bool,
     text_to: u64,
+    /// The call that counts.
+    call: Option<Ticket>,
+    /// The claim that was ordered last and has not been made.
+    claiming: Option<Ticket>,
+    /// Whether it waits to ask its model again.
+    waits: bool,
     stopped: bool,
     /// How it will end, as the event or the answer to a wait said.
     decided: Option<Outcome>,
@@ -38,6 +44,30 @@ pub(crate) struct Runs {
     ended: BTreeSet<RunId>,
     /// Calls of all lives (I60).
     called: BTreeSet<Ticket>,
+}
+
+impl Told {
+    /// Whether a run may end so, after what its model said and what was shown of it.
+    fn bears_out(&self, outcome: Outcome) -> bool {
+        match outcome {
+            Outcome::Completed => {
+                self.end == Some(ModelEnd::Completed) || self.cancelled && self.finished
+            }
+            Outcome::Failed(Failure::Provider { .. }) => {
+                matches!(self.end, Some(ModelEnd::Failed(_)))
+            }
+            Outcome::Failed(Failure::Incomplete) => {
+                matches!(self.end, Some(ModelEnd::Incomplete | ModelEnd::Cancelled))
+            }
+            Outcome::TimedOut {
+                provider_started, ..
+            }
+            | Outcome::Cancelled {
+                provider_started, ..
+            } => provider_started || !self.started,
+            _ => true,
+        }
+    }
 }
 
 impl Runs {
@@ -68,6 +98,8 @@ impl Runs {
                 told.text_to = *to;
             }
             Event::Waited { .. } | Event::Bound { .. } | Event::Seen => {}
+            // How the call ended is no end of the run.
+            Event::Retrying { .. } => (told.waits, told.end) = (true, None),
             Event::Finishing { outcome } => {
                 told.stopped = true;
                 if told
@@ -77,19 +109,7 @@ impl Runs {
                 {
                     at.run(Code::EndUntrue, run);
                 }
-                let true_to_model = match outcome {
-                    Outcome::Completed => {
-                        told.end == Some(ModelEnd::Completed) || told.cancelled && told.finished
-                    }
-                    Outcome::Failed(Failure::Provider { .. }) => {
-                        matches!(told.end, Some(ModelEnd::Failed(_)))
-                    }
-                    Outcome::Failed(Failure::Incomplete) => {
-                        matches!(told.end, Some(ModelEnd::Incomplete | ModelEnd::Cancelled))
-                    }
-                    _ => true,
-                };
-                if !true_to_model {
+                if !told.bears_out(*outcome) {
                     at.run(Code::EndUntrue, run);
                 }
             }
@@ -126,9 +146,20 @@ impl Runs {
 
 impl Check for Runs {
     fn input(&mut self, _at: &mut Moment<'_>, input: &Input) {
+        if let Input::Claimed {
+            ticket,
+            report: ClaimReport::Committed(_),
+        } = input
+            && let Subject::Run(run) = ticket.subject
+            && let Some(told) = self.told.get_mut(&run)
+            && told.claiming.take_if(|claim| claim == ticket).is_some()
+        {
+            told.text_to = 0;
+        }
         if let Input::Model { ticket, fact } = input
             && let Subject::Run(run) = ticket.subject
             && let Some(told) = self.told.get_mut(&run)
+            && told.call == Some(*ticket)
             && !told.cancelled
         {
             match fact {
@@ -150,10 +181,12 @@ impl Check for Runs {
                 if !self.called.insert(*ticket) {
                     at.run(Code::CallTwice, fence.run);
                 }
-                let told = self.told.get(&fence.run);
-                if told.is_some_and(|told| told.stopped || told.cancelled) {
+                let told = self.told.entry(fence.run).or_default();
+                if told.stopped || told.cancelled {
                     at.run(Code::AfterStop, fence.run);
                 }
+                told.call = Some(*ticket);
+                (told.end, told.finished, told.waits) = (None, false, false);
             }
             Output::Save { fence, .. } => self.acts(at, fence.run),
             // A wait that is over may say how the run will end.
@@ -175,7 +208,15 @@ impl Check for Runs {
                     at.run(Code::EndUntrue, *run);
                 }
             }
-            Output::Claim { fence, claim, .. } => {
+            Output::Claim {
+                ticket,
+                fence,
+                claim,
+                ..
+            } => {
+                if let Some(told) = self.told.get_mut(&fence.run) {
+                    told.claiming = Some(*ticket);
+                }
                 self.acts(at, fence.run);
                 claim.along.iter().for_each(|&run| self.acts(at, run));
             }
@@ -183,7 +224,8 @@ impl Check for Runs {
             Output::CancelModel { ticket } => {
                 if let Subject::Run(run) = ticket.subject {
                     self.acts(at, run);
-                    self.told.entry(run).or_default().cancelled = true;
+                    let told = self.told.entry(run).or_default();
+                    told.cancelled |= !told.waits;
                 }
             }
             // Not held any more. If its acceptance was refused, the same key may come again.

@@ -3,7 +3,7 @@
 //! Owns its own reading of the table of limits (spec 5.1), written apart from the core's, so
 //! that a slip in one shows against the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
     Attempt, Budget, Config, Event, Input, Limit, ModelFact, Outcome, Output, ProviderClass, RunId,
@@ -19,7 +19,7 @@ use crate::violation::Code;
 pub(crate) struct Allowed {
     pub(crate) first_ms: u64,
     pub(crate) idle_ms: Option<u64>,
-    budget_ms: Option<u64>,
+    pub(crate) budget_ms: Option<u64>,
 }
 
 /// The limits of a run that names `own` as its limit.
@@ -106,15 +106,22 @@ pub(crate) struct Silence {
     calls: BTreeMap<Ticket, Call>,
     /// Calls that were cancelled and whose run's outcome is not known yet, with the time.
     cancelled: BTreeMap<RunId, (Call, Time)>,
+    /// Runs that were told in this step to ask again.
+    again: BTreeSet<RunId>,
     /// The wake that the core asked for.
     promised: Option<Time>,
 }
 
 impl Silence {
     fn outcome(&mut self, at: &mut Moment<'_>, run: RunId, outcome: Outcome) {
-        let Some((call, when)) = self.cancelled.remove(&run) else {
-            return;
-        };
+        if let Some((call, when)) = self.cancelled.remove(&run) {
+            Self::judge(at, &call, when, outcome);
+        }
+    }
+
+    /// Whether a call could end so, that was cancelled then.
+    fn judge(at: &mut Moment<'_>, call: &Call, when: Time, outcome: Outcome) {
+        let run = call.run;
         if outcome == Outcome::Completed && call.ends_early(at.config, when) {
             return at.run(Code::LimitEarly, run);
         }
@@ -202,6 +209,7 @@ impl Check for Silence {
             Output::CancelModel { ticket } => {
                 if let Some(call) = self.calls.remove(ticket)
                     && let Subject::Run(run) = ticket.subject
+                    && !self.again.contains(&run)
                 {
                     self.cancelled.insert(run, (call, at.now));
                 }
@@ -213,11 +221,22 @@ impl Check for Silence {
             } => {
                 self.outcome(at, *run, *outcome);
             }
+            Output::Publish {
+                run,
+                event: Event::Retrying { because, .. },
+                ..
+            } => {
+                self.again.insert(*run);
+                if let Some(call) = self.calls.values().find(|call| call.run == *run) {
+                    Self::judge(at, call, at.now, *because);
+                }
+            }
             _ => {}
         }
     }
 
     fn stepped(&mut self, at: &mut Moment<'_>, _input: &Input) {
+        self.again.clear();
         let mut found = None;
         for (&ticket, call) in &self.calls {
             let silent = call.limit().is_some_and(|ms| {

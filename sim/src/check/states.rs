@@ -29,6 +29,8 @@ pub enum Stage {
     Claiming,
     /// The model is called.
     Calling,
+    /// The call failed; it waits to ask again.
+    Retrying,
     /// The call is cancelled.
     Stopping,
     /// Its end is being committed.
@@ -39,13 +41,14 @@ pub enum Stage {
 
 impl Stage {
     /// All stages.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Unheld,
         Self::Ordered,
         Self::Queued,
         Self::Bound,
         Self::Claiming,
         Self::Calling,
+        Self::Retrying,
         Self::Stopping,
         Self::Ending,
         Self::Ended,
@@ -61,6 +64,7 @@ impl Stage {
             Self::Bound => "bound to a turn",
             Self::Claiming => "claiming",
             Self::Calling => "at the model",
+            Self::Retrying => "waiting to ask again",
             Self::Stopping => "stopping",
             Self::Ending => "ending",
             Self::Ended => "ended",
@@ -86,6 +90,11 @@ pub const TRANSITIONS: &[(Stage, Stage)] = &[
     (Stage::Claiming, Stage::Calling),
     (Stage::Queued, Stage::Calling),
     (Stage::Calling, Stage::Stopping),
+    // Its call failed for a while: it waits, claims again and calls again.
+    (Stage::Calling, Stage::Retrying),
+    (Stage::Retrying, Stage::Claiming),
+    (Stage::Retrying, Stage::Ending),
+    (Stage::Retrying, Stage::Ended),
     // An end is decided, from everywhere.
     (Stage::Queued, Stage::Ending),
     (Stage::Claiming, Stage::Ending),
@@ -107,6 +116,7 @@ pub const LOST: &[(Stage, Stage)] = &[
     (Stage::Bound, Stage::Unheld),
     (Stage::Claiming, Stage::Unheld),
     (Stage::Stopping, Stage::Unheld),
+    (Stage::Retrying, Stage::Unheld),
     (Stage::Ending, Stage::Unheld),
 ];
 
@@ -227,8 +237,10 @@ impl Check for States {
             Output::StartModel { fence, .. } => self.moves(at, fence.run, Stage::Calling),
             Output::CancelModel { ticket } => {
                 if let Subject::Run(run) = ticket.subject {
-                    // A call whose run has ended by another writer's claim is let go.
-                    if self.stages.contains_key(&run) {
+                    // A call whose run has ended by another writer's claim is let go; a silent one
+                    // whose run asks again was told so before.
+                    let stage = self.stages.get(&run);
+                    if stage.is_some_and(|&stage| stage != Stage::Retrying) {
                         self.moves(at, run, Stage::Stopping);
                     }
                 }
@@ -237,6 +249,7 @@ impl Check for States {
                 Event::Finishing { .. } => self.moves(at, *run, Stage::Ending),
                 Event::End { .. } => self.moves(at, *run, Stage::Ended),
                 Event::Bound { .. } => self.moves(at, *run, Stage::Bound),
+                Event::Retrying { .. } => self.moves(at, *run, Stage::Retrying),
                 Event::Start { .. } | Event::Text { .. } | Event::Waited { .. } | Event::Seen => {}
             },
             Output::Forget {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
     AcceptReport, Attempt, ClaimReport, Fence, Input, Outcome, Output, ResetReport, RunId,
-    SessionId, SettleReport,
+    SessionId, SettleReport, Subject,
 };
 
 use super::{Check, Moment};
@@ -26,7 +26,9 @@ pub(crate) struct Writers {
     along: BTreeMap<RunId, RunId>,
     /// Messages that were dropped and have not reached a transcript.
     dropped: BTreeMap<SessionId, BTreeSet<RunId>>,
-    /// The last attempt of each run that claimed.
+    /// Whether the transaction is another process's.
+    theirs: bool,
+    /// The last attempt of each run that this process claimed.
     attempts: BTreeMap<RunId, Attempt>,
     /// The number of each transcript's last row.
     rows: BTreeMap<SessionId, u64>,
@@ -35,6 +37,9 @@ pub(crate) struct Writers {
     foreign: BTreeSet<SessionId>,
     /// All claims that were ever durable.
     ever: BTreeSet<(RunId, Attempt)>,
+    /// Runs whose model was called in this life: what is left of their budget is known better
+    /// than the store knows it.
+    called: BTreeSet<RunId>,
     /// How much of the reply of a run was ordered to be saved, and by which attempt.
     saved: BTreeMap<RunId, (Attempt, u64)>,
 }
@@ -111,7 +116,13 @@ impl Writers {
 impl Check for Writers {
     fn output(&mut self, at: &mut Moment<'_>, output: &Output) {
         match output {
+            Output::Forget {
+                subject: Subject::Run(run),
+            } => {
+                self.called.remove(run);
+            }
             Output::StartModel { fence, .. } => {
+                self.called.insert(fence.run);
                 let wrote = self.foreign.contains(&fence.session)
                     && self.ever.contains(&(fence.run, fence.attempt));
                 if !self.writes(fence) && !wrote {
@@ -132,22 +143,22 @@ impl Check for Writers {
                 if self.along.contains_key(&fence.run) {
                     at.run(Code::BoundRan, fence.run);
                 }
-                let foreign = self.foreign.contains(&fence.session);
-                if !foreign
-                    && self
-                        .attempts
-                        .get(&fence.run)
-                        .is_some_and(|&last| fence.attempt <= last)
-                {
+                let last = self.attempts.get(&fence.run);
+                if last.is_some_and(|&last| fence.attempt <= last) {
                     at.run(Code::AttemptBack, fence.run);
                 }
-                let left = at.store.run(fence.run).and_then(StoredRun::left_ms);
+                let stored = at.store.run(fence.run).and_then(StoredRun::left_ms);
+                let left = stored.filter(|_| !self.called.contains(&fence.run));
                 if left.is_some_and(|left| claim.left_ms.is_none_or(|claimed| claimed > left)) {
                     at.run(Code::BudgetGrew, fence.run);
                 }
             }
             _ => {}
         }
+    }
+
+    fn died(&mut self) {
+        self.called.clear();
     }
 
     fn wrote(&mut self, at: &mut Moment<'_>, wrote: &Wrote) {
@@ -165,6 +176,7 @@ impl Check for Writers {
                 self.all_dropped_told(at, *session);
             }
             Wrote::Foreign { session } => {
+                self.theirs = true;
                 self.foreign.insert(*session);
             }
             Wrote::Claim { fence } => {
@@ -172,7 +184,9 @@ impl Check for Writers {
                     .insert(fence.session, (fence.run, fence.attempt));
                 self.begun.insert(fence.run);
                 self.ever.insert((fence.run, fence.attempt));
-                self.attempts.insert(fence.run, fence.attempt);
+                if !self.theirs {
+                    self.attempts.insert(fence.run, fence.attempt);
+                }
                 if self.receipts.contains(&fence.run) {
                     at.run(Code::AfterEnd, fence.run);
                 }
@@ -206,6 +220,7 @@ impl Check for Writers {
     }
 
     fn carried(&mut self, at: &mut Moment<'_>, report: Option<&Input>, wrote: &[Wrote]) {
+        self.theirs = false;
         for fact in wrote {
             if let Wrote::Claim { fence } = fact {
                 self.all_dropped_told(at, fence.session);

@@ -5,7 +5,8 @@
 
 use tidegate_core::{
     Budget, Config, DropPolicy, ErrorClass, Failure, Generation, LaneName, Limit, Marker,
-    Outcome as End, Priority, QueueChange, QueueMode, QueueOverride, StopReason, StoreError,
+    Outcome as End, Priority, QueueChange, QueueMode, QueueOverride, RetryAfter, StopReason,
+    StoreError,
 };
 
 use crate::fault::Fault;
@@ -257,6 +258,8 @@ pub enum Beat {
     Pause(u64),
     /// The provider says that the model finished, and does not close the call.
     Finishes,
+    /// The failure that follows says when the provider wants to be asked again.
+    Asks(RetryAfter),
     /// Nothing more comes, for ever.
     Silence,
     /// The call ends.
@@ -347,6 +350,8 @@ pub enum Cond {
     EndsInTurn(String, String),
     /// The model has answered a request that contains the message.
     Seen(String),
+    /// A call of the run failed, and it waits to ask again.
+    Retries(String),
     /// A session begins anew.
     BeginsAnew(String),
     /// A client is told something of a run.

@@ -1,7 +1,8 @@
 //! The book's page lists what can be written, and its example runs.
 
+use super::beats::BEATS;
 use super::conds::CONDS;
-use super::steps::{BEATS, STEPS};
+use super::steps::STEPS;
 use super::words::{CLASSES, ENDED, ENDINGS, STORE_ERRORS, TOLD};
 use super::{RunOptions, knobs, parse, run};
 

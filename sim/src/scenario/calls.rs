@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use tidegate_core::{Marker, ModelEnd, ModelFact, ProviderError, RunId, Subject, Ticket};
+use tidegate_core::{
+    Marker, ModelEnd, ModelFact, ProviderError, RetryAfter, RunId, Subject, Ticket,
+};
 
 use super::ast::{Beat, Ending, Scenario, Step};
 use super::cast::Cast;
@@ -161,6 +163,7 @@ fn which<'a>(
 fn facts(beats: &[Beat]) -> VecDeque<(u64, What)> {
     let mut facts = VecDeque::new();
     let mut pause: u64 = 0;
+    let mut retry_after = RetryAfter::Unsaid;
     let mut put = |pause: &mut u64, gap: u64, what| {
         facts.push_back((std::mem::take(pause).saturating_add(gap), what));
     };
@@ -184,14 +187,15 @@ fn facts(beats: &[Beat]) -> VecDeque<(u64, What)> {
             }
             Beat::Pause(ms) => pause = pause.saturating_add(ms),
             Beat::Finishes => put(&mut pause, 0, FINISHED),
-            Beat::Ends(ending) => put(&mut pause, 0, What::End(end(ending))),
+            Beat::Asks(after) => retry_after = after,
+            Beat::Ends(ending) => put(&mut pause, 0, What::End(end(ending, retry_after))),
         }
     }
     facts
 }
 
 /// How the core is told of an ending.
-pub(super) const fn end(ending: Ending) -> ModelEnd {
+pub(super) const fn end(ending: Ending, retry_after: RetryAfter) -> ModelEnd {
     let (status, marker) = match ending {
         Ending::Completes => return ModelEnd::Completed,
         Ending::Incomplete => return ModelEnd::Incomplete,
@@ -206,6 +210,32 @@ pub(super) const fn end(ending: Ending) -> ModelEnd {
     ModelEnd::Failed(ProviderError {
         status,
         marker,
+        retry_after,
         detail,
     })
+}
+
+pub(super) const fn ending(end: ModelEnd) -> Ending {
+    match end {
+        ModelEnd::Completed => Ending::Completes,
+        ModelEnd::Incomplete => Ending::Incomplete,
+        ModelEnd::Cancelled => Ending::Cancelled,
+        ModelEnd::Failed(error) => match (error.marker, error.status) {
+            (Marker::Connect, _) => Ending::Refuses,
+            (Marker::Transport, _) => Ending::Resets,
+            (Marker::None, Some(status)) => Ending::Status(status),
+            (marker, _) => Ending::Fails(marker),
+        },
+    }
+}
+
+/// When the provider wants to be asked again, as a failed call says; nothing where it does not.
+pub(super) const fn asks(end: ModelEnd) -> Option<Beat> {
+    match end {
+        ModelEnd::Failed(error) => match error.retry_after {
+            RetryAfter::Unsaid => None,
+            said => Some(Beat::Asks(said)),
+        },
+        _ => None,
+    }
 }

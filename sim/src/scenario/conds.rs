@@ -78,6 +78,9 @@ pub(super) const CONDS: &[Form<Cond>] = &[
     form("{message} is seen by the model", |mut t| {
         Cond::Seen(t.word())
     }),
+    form("{message} is to ask its model again", |mut t| {
+        Cond::Retries(t.word())
+    }),
     form("{message} ends in the turn of {message}", |mut t| {
         Cond::EndsInTurn(t.word(), t.word())
     }),
@@ -138,6 +141,7 @@ pub(super) fn write(cond: &Cond) -> String {
         }
         Cond::EndsInTurn(m, turn) => format!("{m} ends in the turn of {turn}"),
         Cond::TakenAlong(m, turn) => format!("{m} is taken along by {turn}"),
+        Cond::Retries(m) => format!("{m} is to ask its model again"),
         Cond::Seen(m) => format!("{m} is seen by the model"),
         Cond::BeginsAnew(session) => format!("{session} begins anew"),
         Cond::Told {
@@ -204,6 +208,7 @@ impl Cond {
             | Self::CalledTimes(m, _)
             | Self::Shown(m)
             | Self::Seen(m)
+            | Self::Retries(m)
             | Self::Waited(m, ..)
             | Self::Stands(m, Stand::Next | Stand::Behind(_))
             | Self::AfterEnd(m) => names.messages.push(m),
@@ -286,6 +291,7 @@ mod tests {
             "m2 waited behind 1 at work and 0 waiting",
             "m2 is taken along by m1",
             "m2 is seen by the model",
+            "m2 is to ask its model again",
             "m2 ends in the turn of m1",
             "m2 ended once as cancelled (interrupted)",
             "m2 ended once as dropped (summarize)",

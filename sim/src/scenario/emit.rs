@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
     AcceptReport, ClaimReport, Config, ConfigureReport, Fingerprint, Input, LoadReport,
-    LookupReport, Marker, ModelEnd, ModelFact, Now, Output, RequestId, ResetReport, RunId, Scope,
-    SessionId, SettleReport, Speaker, StoreError, Ticket, Turn,
+    LookupReport, ModelFact, Now, Output, RequestId, ResetReport, RunId, Scope, SessionId,
+    SettleReport, Speaker, StoreError, Ticket, Turn,
 };
 
-use super::ast::{Beat, Block, Ending, Part, Planted, Said, Scenario, Step, Terms, UNKNOWN};
+use super::ast::{Beat, Block, Part, Planted, Said, Scenario, Step, Terms, UNKNOWN};
+use super::calls::{asks, ending};
 use super::cast::{HEARTBEAT, ROOM};
 use crate::adapter::System;
 
@@ -506,7 +507,11 @@ fn beats(from: u64, facts: &[&(u64, ModelFact)], sent: &mut u64) -> Vec<Beat> {
                 for_ms: 0,
             }),
             ModelFact::Finished => one(Beat::Finishes),
-            ModelFact::Ended(end) => one(Beat::Ends(ending(*end))),
+            ModelFact::Ended(end) => {
+                let mut beats: Vec<Beat> = asks(*end).into_iter().collect();
+                beats.extend(one(Beat::Ends(ending(*end))));
+                beats
+            }
         };
         beats.extend(made);
         last = *at;
@@ -516,18 +521,4 @@ fn beats(from: u64, facts: &[&(u64, ModelFact)], sent: &mut u64) -> Vec<Beat> {
     }
     beats.push(Beat::Silence);
     beats
-}
-
-fn ending(end: ModelEnd) -> Ending {
-    match end {
-        ModelEnd::Completed => Ending::Completes,
-        ModelEnd::Incomplete => Ending::Incomplete,
-        ModelEnd::Cancelled => Ending::Cancelled,
-        ModelEnd::Failed(error) => match (error.marker, error.status) {
-            (Marker::Connect, _) => Ending::Refuses,
-            (Marker::Transport, _) => Ending::Resets,
-            (Marker::None, Some(status)) => Ending::Status(status),
-            (marker, _) => Ending::Fails(marker),
-        },
-    }
 }

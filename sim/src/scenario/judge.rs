@@ -73,6 +73,7 @@ impl Judge<'_> {
             Cond::Called(m) => *what == What::Called(run(m)),
             Cond::Stopped(m) => *what == What::Stopped(run(m)),
             Cond::Seen(m) => *what == What::Seen(run(m)),
+            Cond::Retries(m) => *what == What::Retrying(run(m)),
             Cond::Stands(m, stand) => matches!(what, What::Stands(of, place)
                 if *of == run(m) && self.stands(stand, *place)),
             Cond::Waited(m, active, queued) => {
@@ -105,6 +106,7 @@ impl Judge<'_> {
                     | What::Text(of)
                     | What::Bound(of, _)
                     | What::Seen(of)
+                    | What::Retrying(of)
                     | What::Finishing(of)
                     | What::End(of, _)
                     | What::Called(of)

@@ -14,6 +14,7 @@ use super::words::{CLASSES, DROPS, MODES, phrase, say};
 enum Kind {
     Time(fn(&mut Config) -> &mut u64),
     Count(fn(&mut Config) -> &mut u32),
+    Few(fn(&mut Config) -> &mut u16),
     Bytes(fn(&mut Config) -> &mut u64),
     Class,
     Mode,
@@ -65,6 +66,24 @@ const KNOBS: &[Knob] = &[
         "interrupt.settle",
         Kind::Time(|c| &mut c.interrupt_settle_ms),
     ),
+    knob(
+        "recovery.retries",
+        Kind::Few(|c| &mut c.recovery.retries_max),
+    ),
+    knob(
+        "recovery.rate-limit-retries",
+        Kind::Few(|c| &mut c.recovery.rate_limit_retries_max),
+    ),
+    knob("recovery.window", Kind::Time(|c| &mut c.recovery.window_ms)),
+    knob("recovery.delay", Kind::Time(|c| &mut c.recovery.delay_ms)),
+    knob(
+        "recovery.delay-max",
+        Kind::Time(|c| &mut c.recovery.delay_max_ms),
+    ),
+    knob(
+        "recovery.silences",
+        Kind::Few(|c| &mut c.recovery.silences_max),
+    ),
     knob("queue.session", Kind::Count(|c| &mut c.session_queue_cap)),
     knob("queue.load", Kind::Count(|c| &mut c.load_queue_cap)),
     knob("cap.runs", Kind::Count(|c| &mut c.live_runs_cap)),
@@ -98,6 +117,12 @@ pub(super) fn read(cursor: &mut Cursor<'_>, config: &mut Config) -> Result<(), T
             let count = number(cursor, "a number")?;
             *field(config) = u32::try_from(count)
                 .map_err(|_| here.trouble(&format!("a number up to {}", u32::MAX)))?;
+        }
+        Kind::Few(field) => {
+            let here = cursor.clone();
+            let count = number(cursor, "a number")?;
+            *field(config) = u16::try_from(count)
+                .map_err(|_| here.trouble(&format!("a number up to {}", u16::MAX)))?;
         }
         Kind::Class => config.provider.class = phrase(CLASSES, "a provider's place", cursor)?,
         Kind::Mode => config.queue.mode = phrase(MODES, "a queue mode", cursor)?,
@@ -144,6 +169,7 @@ fn show(knob: &Knob, config: &Config) -> String {
         Kind::Time(field) => show_time(*field(&mut config)),
         Kind::Bytes(field) => field(&mut config).to_string(),
         Kind::Count(field) => field(&mut config).to_string(),
+        Kind::Few(field) => field(&mut config).to_string(),
         Kind::Class => say(CLASSES, &config.provider.class).into(),
         Kind::Mode => say(MODES, &config.queue.mode).into(),
         Kind::Drop => say(DROPS, &config.queue.drop).into(),
@@ -168,6 +194,7 @@ pub(super) fn show_budget(budget: Budget) -> String {
 mod tests {
     use tidegate_core::{
         DropPolicy, LaneCaps, ProviderClass, ProviderConfig, QueueMode, QueueSettings,
+        RecoveryConfig,
     };
 
     use super::*;
@@ -218,6 +245,14 @@ mod tests {
             queue_debounces_max: 31,
             interrupt_settle_ms: 29,
             lane_warn_ms: 30,
+            recovery: RecoveryConfig {
+                retries_max: 32,
+                rate_limit_retries_max: 33,
+                window_ms: 34,
+                delay_ms: 35,
+                delay_max_ms: 36,
+                silences_max: 37,
+            },
         };
         let lines = written(&odd);
         assert_eq!(lines.len(), KNOBS.len());

@@ -10,6 +10,8 @@
 //!
 //! let text = "
 //! ## proves: R156
+//! config
+//!     recovery.retries 0
 //! at 0s    alice sends m1 to A
 //!          model answers m1: begins, 2 chunks, then silence
 //! expect   at 120.02s  m1 ends as timed out (idle)
@@ -23,6 +25,7 @@
 
 mod asks;
 mod ast;
+mod beats;
 #[cfg(test)]
 mod book;
 mod calls;

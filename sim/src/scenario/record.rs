@@ -43,6 +43,8 @@ pub(super) enum What {
     Bound(RunId, RunId),
     /// The model has answered a request that contains the message.
     Seen(RunId),
+    /// A call failed, and the run waits to ask again.
+    Retrying(RunId),
     /// The end is told to all.
     End(RunId, Ended),
     /// The model is called.
@@ -117,6 +119,7 @@ impl Record {
                 Event::Finishing { .. } => What::Finishing(*run),
                 Event::Bound { turn } => What::Bound(*run, *turn),
                 Event::Seen => What::Seen(*run),
+                Event::Retrying { .. } => What::Retrying(*run),
                 Event::Waited {
                     active_ahead,
                     queued_ahead,

@@ -10,12 +10,13 @@ use tidegate_core::{
 };
 
 use super::ast::{Ended, Step, Terms};
-use super::calls::end;
+use super::beats::say_beat;
+use super::calls::{asks, ending};
 use super::cast::{Cast, Who};
 use super::record::told;
 use super::units::show_time;
 use super::words::{
-    ENDED, ENDINGS, STORE_ERRORS, all_of, say, say_queue, say_said, say_terms, say_told,
+    ENDED, STORE_ERRORS, all_of, say, say_ending, say_queue, say_said, say_terms, say_told,
 };
 
 /// The column at which an input begins.
@@ -302,10 +303,10 @@ fn say_fact(fact: &ModelFact) -> String {
         ModelFact::Reasoning => "reasoning".into(),
         ModelFact::Text { to } => format!("text up to {to}"),
         ModelFact::Finished => "finishes".into(),
-        ModelFact::Ended(model_end) => ENDINGS
-            .iter()
-            .find(|(_, ending)| end(*ending) == *model_end)
-            .map_or_else(|| format!("{model_end:?}"), |(words, _)| (*words).into()),
+        ModelFact::Ended(end) => {
+            let asks = asks(*end).map_or(String::new(), |asks| format!("{}, ", say_beat(asks)));
+            format!("{asks}{}", say_ending(ending(*end)))
+        }
     }
 }
 
@@ -445,6 +446,16 @@ fn say_event(event: &Event, cast: &Cast) -> String {
         ),
         Event::Bound { turn } => format!("bound to the turn of {}", cast.run_name(*turn)),
         Event::Seen => "seen by the model".into(),
+        Event::Retrying {
+            call,
+            calls_max,
+            delay_ms,
+            because,
+        } => format!(
+            "retrying in {}, call {call} of {calls_max}, instead of {}",
+            show_time(*delay_ms),
+            say(ENDED, &Ended::of(*because))
+        ),
         Event::Text { from, to, .. } => format!("text {from} to {to}"),
         Event::Finishing { outcome } => {
             format!("finishing as {}", say(ENDED, &Ended::of(*outcome)))

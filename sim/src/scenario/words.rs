@@ -109,6 +109,7 @@ pub(super) const ENDINGS: Table<Ending> = &[
     ("refuses", Ending::Refuses),
     ("fails (unrecognised)", Ending::Fails(Marker::None)),
     ("fails (rate limit)", Ending::Fails(Marker::RateLimit)),
+    ("fails (usage window)", Ending::Fails(Marker::UsageWindow)),
     ("fails (overloaded)", Ending::Fails(Marker::Overloaded)),
     ("fails (billing)", Ending::Fails(Marker::Billing)),
     (

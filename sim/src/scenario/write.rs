@@ -23,7 +23,7 @@ impl fmt::Display for Scenario {
         if !settings.is_empty() {
             writeln!(f, "\nconfig")?;
             for (name, value) in settings {
-                writeln!(f, "    {name:<20}{value}")?;
+                writeln!(f, "    {name:<19} {value}")?;
             }
         }
         if let Some(planted) = self.fault {

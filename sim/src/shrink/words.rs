@@ -351,6 +351,17 @@ fn output(output: &Output) -> Option<String> {
                 )
             }
             Event::Seen => format!("show {}#{seq}: seen by the model", run(*of)),
+            Event::Retrying {
+                call,
+                calls_max,
+                delay_ms,
+                because,
+            } => format!(
+                "show {}#{seq}: call {call} of {calls_max} in {}, instead of {}",
+                run(*of),
+                time(*delay_ms),
+                outcome(*because)
+            ),
             Event::Text { from, to, .. } => format!("show {}#{seq}: text {from}..{to}", run(*of)),
             Event::Finishing { outcome: end } => {
                 format!("show {}#{seq}: will end as {}", run(*of), outcome(*end))

@@ -386,6 +386,7 @@ impl<'a> World<'a> {
                 let patience = Patience {
                     first_ms: limits.first_ms,
                     idle_ms: limits.idle_ms,
+                    budget_ms: limits.budget_ms,
                 };
                 let call = self.provider.start(
                     self.choices,

@@ -8,6 +8,7 @@ use tidegate_core::{Budget, Input, RequestId, SessionId};
 
 use super::clients::session;
 use super::queue::{Event, Refusing};
+use super::swarm::Script;
 use super::{Phase, World, moment};
 use crate::check::silence::allowed;
 use crate::check::{Check, Rest};
@@ -24,6 +25,15 @@ const WORK_INPUTS: u64 = 300;
 const WORK_MOST_MS: u64 = 6 * WORK_MS;
 /// High bits of the names of resume requests.
 const RESUME: u128 = 1 << 98;
+
+/// How a model's outage looks.
+const OUTAGES: [Script; 5] = [
+    Script::Limited,
+    Script::Refused,
+    Script::Reset,
+    Script::Incomplete,
+    Script::SilentFirst,
+];
 
 /// High bits of the names of drains.
 const DRAIN: u128 = 1 << 101;
@@ -50,6 +60,14 @@ impl World<'_> {
             self.queue.put(at, 0, Event::Refusing(what));
             self.queue
                 .put(at + ms, 0, Event::Refusing(Refusing::Nothing));
+        }
+        for _ in 0..self.swarm.outages {
+            let at = self.choices.pick(WORK_MS, "outage at");
+            let ms = self.choices.pick(self.swarm.outage_ms, "outage for");
+            let kind = self.choices.pick(OUTAGES.len() as u64, "outage");
+            let script = OUTAGES.get(usize::try_from(kind).unwrap_or(0)).copied();
+            self.queue.put(at, 0, Event::Outage(script));
+            self.queue.put(at + ms, 0, Event::Outage(None));
         }
         for _ in 0..self.swarm.drains {
             let at = self.choices.pick(WORK_MS, "drain at");
@@ -101,6 +119,7 @@ impl World<'_> {
         }
         match *fault {
             Event::Refusing(what) => self.refusing = what,
+            Event::Outage(script) => self.provider.outage = script,
             Event::Start => self.start(),
             Event::Drain(budget_ms) => self.drain(budget_ms),
             Event::Freeze(ms) => {
@@ -243,7 +262,12 @@ impl World<'_> {
             .unwrap_or(0);
         let store = 8 * (self.swarm.commit_ms + self.swarm.report_ms + config.store_retry_max_ms);
         let quiet = u64::from(config.queue_debounces_max) * config.queue.debounce_ms.max(20_000);
-        let each = silent + self.provider.longest_ms + 2 * config.lane_grace_ms + store + quiet;
+        let call = silent + self.provider.longest_ms + 2 * config.lane_grace_ms + store;
+        // A run asks again: as often as the configured number, after each wait that it may keep.
+        let recovery = config.recovery;
+        let again = u64::from(recovery.retries_max.max(recovery.rate_limit_retries_max));
+        let each = call + quiet + again.saturating_mul(call + recovery.delay_max_ms);
+        let each = each + (again + 1) * self.provider.asked_ms;
         let runs =
             self.clients.unsettled() as u64 + self.store.open_runs() + 2 * self.swarm.sessions;
         // Clients try up to 60 s after they lost their answer; waits last up to 120 s.

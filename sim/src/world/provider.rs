@@ -5,7 +5,8 @@
 //! so that a stream keeps its order whatever is drawn for an instant.
 
 use tidegate_core::{
-    Attempt, Marker, ModelEnd, ModelFact, ProviderError, RunId, SessionId, Subject, Ticket,
+    Attempt, DEFAULT_BUDGET_MS, Marker, ModelEnd, ModelFact, ProviderError, RetryAfter, RunId,
+    SessionId, Subject, Ticket,
 };
 
 use crate::choices::Choices;
@@ -28,13 +29,15 @@ enum What {
     End(ModelEnd),
 }
 
-/// How long a model may be silent, as the world's provider knows it: what its stalls are
-/// measured by.
+/// What a run can bear, as the world's provider knows it: what its stalls and the waits that
+/// it asks for are measured by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     pub(crate) first_ms: u64,
     /// `None`: no limit.
     pub(crate) idle_ms: Option<u64>,
+    /// `None`: no limit.
+    pub(crate) budget_ms: Option<u64>,
 }
 
 /// A model call.
@@ -91,6 +94,7 @@ impl Call {
 const BROKEN: ModelEnd = ModelEnd::Failed(ProviderError {
     status: None,
     marker: Marker::Transport,
+    retry_after: RetryAfter::Unsaid,
     detail: false,
 });
 
@@ -102,8 +106,12 @@ pub(crate) struct Provider {
     life_from: usize,
     /// From the heal on: who stays silent. Everybody else is answered.
     healed: Option<Vec<SessionId>>,
+    /// How every call is answered until the outage is over.
+    pub(crate) outage: Option<Script>,
     /// The longest script so far, in milliseconds.
     pub(crate) longest_ms: u64,
+    /// The longest wait that it asked for and a run may keep, in milliseconds.
+    pub(crate) asked_ms: u64,
 }
 
 impl Provider {
@@ -120,10 +128,15 @@ impl Provider {
         let script = match &self.healed {
             Some(victims) if victims.contains(&session) => Script::SilentFirst,
             Some(_) => Script::Answer,
-            None => SCRIPTS[choices.weighted(&swarm.scripts, "script")],
+            None => match self.outage {
+                Some(script) => script,
+                None => SCRIPTS[choices.weighted(&swarm.scripts, "script")],
+            },
         };
         let mut beats = draw(choices, swarm, script, patience);
         choices.end();
+        let asked = beats.last().map_or(0, asked_ms);
+        self.asked_ms = self.asked_ms.max(asked);
         self.longest_ms = self.longest_ms.max(beats.iter().map(|b| b.after_ms).sum());
         beats.reverse();
         self.calls.push(Call {
@@ -232,8 +245,8 @@ fn draw(choices: &mut dyn Choices, swarm: &Swarm, script: Script, patience: Pati
             }
             return beats;
         }
-        Script::Error | Script::Refused => {
-            let end = What::End(ModelEnd::Failed(error(choices, script)));
+        Script::Error | Script::Refused | Script::Limited => {
+            let end = What::End(ModelEnd::Failed(error(choices, swarm, script, patience)));
             return vec![beat(choices.pick(2_000, "end"), end)];
         }
         Script::Flood => {
@@ -303,22 +316,64 @@ fn text(choices: &mut dyn Choices, swarm: &Swarm, beats: &mut Vec<Beat>) {
     }
 }
 
-fn error(choices: &mut dyn Choices, script: Script) -> ProviderError {
+fn error(
+    choices: &mut dyn Choices,
+    swarm: &Swarm,
+    script: Script,
+    patience: Patience,
+) -> ProviderError {
     let (status, marker) = match script {
         Script::Refused => (None, Marker::Connect),
-        _ => match choices.pick(6, "status") {
+        Script::Limited => (Some(429), Marker::RateLimit),
+        _ => match choices.pick(8, "status") {
             0 => (Some(500), Marker::None),
             1 => (Some(429), Marker::RateLimit),
             2 => (Some(529), Marker::Overloaded),
             3 => (Some(401), Marker::Auth),
             4 => (Some(400), Marker::ContextOverflow),
-            _ => (Some(200), Marker::NotAStream),
+            5 => (Some(200), Marker::NotAStream),
+            6 => (Some(408), Marker::None),
+            _ => (Some(429), Marker::UsageWindow),
         },
+    };
+    let retry_after = match script {
+        Script::Refused => RetryAfter::Unsaid,
+        _ => retry_after(choices, swarm, patience),
     };
     let detail = choices.chance(1, 2, "detail");
     ProviderError {
         status,
         marker,
+        retry_after,
         detail,
+    }
+}
+
+/// When a provider wants to be asked again: mostly it does not say.
+fn retry_after(choices: &mut dyn Choices, swarm: &Swarm, patience: Patience) -> RetryAfter {
+    let beyond = |base: u64, more: u64| RetryAfter::Ms(base.saturating_add(1 + more));
+    match choices.pick(10, "retry after") {
+        0..=4 => RetryAfter::Unsaid,
+        5 | 6 => RetryAfter::Ms(choices.pick(3_000, "retry after")),
+        7 => {
+            let more = choices.pick(5_000, "retry after");
+            beyond(swarm.config.recovery.window_ms, more)
+        }
+        8 => {
+            let more = choices.pick(60_000, "retry after");
+            beyond(patience.budget_ms.unwrap_or(DEFAULT_BUDGET_MS), more)
+        }
+        _ => RetryAfter::Unrepresentable,
+    }
+}
+
+/// How long a run may have to wait after a call that ends so.
+const fn asked_ms(beat: &Beat) -> u64 {
+    match beat.what {
+        What::End(ModelEnd::Failed(error)) => match error.retry_after {
+            RetryAfter::Ms(ms) => ms,
+            RetryAfter::Unsaid | RetryAfter::Unrepresentable => 0,
+        },
+        _ => 0,
     }
 }

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use tidegate_core::{Input, RunId, SessionId};
 
+use super::swarm::Script;
+
 /// Which life of the process something belongs to, from 0.
 pub(crate) type Life = u32;
 
@@ -36,6 +38,8 @@ pub(crate) enum Event {
     Fact { call: usize, version: u32 },
     /// The store begins to refuse, or stops.
     Refusing(Refusing),
+    /// From now on the model answers every call so, or as it is drawn again.
+    Outage(Option<Script>),
     /// The process is told to end in order, within so many milliseconds.
     Drain(Option<u64>),
     /// The process is started again.

@@ -4,7 +4,9 @@
 //! the clients' acts off altogether, and gives the rest wildly different weights, so that
 //! seeds differ in character and not only in detail.
 
-use tidegate_core::{Budget, Config, LaneCaps, ProviderClass, ProviderConfig, QueueSettings};
+use tidegate_core::{
+    Budget, Config, LaneCaps, ProviderClass, ProviderConfig, QueueSettings, RecoveryConfig,
+};
 
 use super::clients::{DROPS, LANES, MODES};
 use crate::choices::Choices;
@@ -64,10 +66,12 @@ pub(crate) enum Script {
     Refused,
     Flood,
     FinishedOpen,
+    /// Too many requests.
+    Limited,
 }
 
 /// All scripts, by index.
-pub(crate) const SCRIPTS: [Script; 15] = [
+pub(crate) const SCRIPTS: [Script; 16] = [
     Script::Answer,
     Script::Reasoning,
     Script::Drip,
@@ -83,6 +87,7 @@ pub(crate) const SCRIPTS: [Script; 15] = [
     Script::Refused,
     Script::Flood,
     Script::FinishedOpen,
+    Script::Limited,
 ];
 
 /// How a provider takes a cancel, in the order of [`Swarm::cancels`].
@@ -125,6 +130,10 @@ pub(crate) struct Swarm {
     pub(crate) refusals: u64,
     /// Longest such window.
     pub(crate) refusal_ms: u64,
+    /// How often the model is out of order: every call fails alike.
+    pub(crate) outages: u64,
+    /// Longest such time.
+    pub(crate) outage_ms: u64,
     /// How often the process is killed.
     pub(crate) kills: u64,
     /// Whether a kill is a loss of power: unsynced saves go with it.
@@ -219,6 +228,8 @@ impl Swarm {
             report_ms: one_of(choices, &[0, 2, 40], "report"),
             refusals: one_of(choices, &[0, 0, 1, 3], "refusals"),
             refusal_ms: one_of(choices, &[5_000, 500, 40_000, 200_000], "refusal"),
+            outages: one_of(choices, &[0, 1, 0, 3], "outages"),
+            outage_ms: one_of(choices, &[20_000, 200_000, 3_000], "outage"),
             kills: one_of(choices, &[0, 0, 1, 2, 4], "kills"),
             power: choices.chance(1, 2, "power"),
             down_ms: one_of(choices, &[200, 5_000, 60_000], "down"),
@@ -284,6 +295,8 @@ impl Swarm {
             ("report ms", self.report_ms),
             ("refusals", self.refusals),
             ("refusal ms", self.refusal_ms),
+            ("outages", self.outages),
+            ("outage ms", self.outage_ms),
             ("kills", self.kills),
             ("power loss", u64::from(self.power)),
             ("down ms", self.down_ms),
@@ -310,6 +323,15 @@ impl Swarm {
             ("hook lane cap", u64::from(config.lanes.hook_dispatch)),
             ("nested lane cap", u64::from(config.lanes.nested)),
             ("background lane cap", u64::from(config.lanes.background)),
+            ("retries", u64::from(config.recovery.retries_max)),
+            (
+                "rate-limit retries",
+                u64::from(config.recovery.rate_limit_retries_max),
+            ),
+            ("retry window ms", config.recovery.window_ms),
+            ("retry delay ms", config.recovery.delay_ms),
+            ("retry delay max ms", config.recovery.delay_max_ms),
+            ("silent calls", u64::from(config.recovery.silences_max)),
             ("chats of four", self.chats),
             ("routes", self.routes),
             ("rooms and heartbeats", u64::from(self.speakers)),
@@ -356,6 +378,7 @@ const SCRIPT_NAMES: [&str; SCRIPTS.len()] = [
     "provider refuses",
     "provider floods",
     "provider finishes and keeps the call open",
+    "provider limits the rate",
 ];
 
 const MODE_NAMES: [&str; MODES.len() + 1] = [
@@ -442,11 +465,32 @@ fn config(choices: &mut dyn Choices) -> Config {
         queue_debounces_max: Config::default().queue_debounces_max,
         interrupt_settle_ms: one_of(choices, &[15_000, 1_000, 60_000], "interrupt settle"),
         lane_warn_ms: one_of(choices, &[2_000, 0, 200], "lane warn"),
+        recovery: recovery(choices),
+    }
+}
+
+/// When a failed call is made again: never, as it is by default, or often and soon.
+fn recovery(choices: &mut dyn Choices) -> RecoveryConfig {
+    match choices.pick(3, "recovery") {
+        0 => RecoveryConfig::at_most(0),
+        1 => RecoveryConfig::default(),
+        _ => RecoveryConfig {
+            retries_max: few(one_of(choices, &[2, 1, 8, 4], "retries")),
+            rate_limit_retries_max: few(one_of(choices, &[3, 1, 9, 5], "rate-limit retries")),
+            window_ms: one_of(choices, &[20_000, 3_000, 90_000, 500], "retry window"),
+            delay_ms: one_of(choices, &[200, 20, 1_000, 5_000], "retry delay"),
+            delay_max_ms: one_of(choices, &[2_000, 300, 30_000], "retry delay max"),
+            silences_max: few(one_of(choices, &[2, 1, 5, 3], "silent calls")),
+        },
     }
 }
 
 fn index(n: u64) -> usize {
     usize::try_from(n).unwrap_or(0)
+}
+
+fn few(n: u64) -> u16 {
+    u16::try_from(n).unwrap_or(u16::MAX)
 }
 
 fn small(n: u64) -> u32 {
