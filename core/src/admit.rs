@@ -150,6 +150,7 @@ impl Core {
                 stream: Stream::default(),
                 seen: false,
                 recovery: Recovery::default(),
+                candidate: 0,
                 seq: 0,
                 stay: 0,
                 detached: false,

@@ -5,7 +5,6 @@
 
 use crate::ids::{OrderKind, RunId, Subject, Ticket};
 use crate::input::{ModelEnd, ModelFact};
-use crate::limits::silence;
 use crate::machine::Core;
 use crate::outcome::{Failure, Limit, Outcome};
 use crate::output::{Event, Output};
@@ -28,11 +27,14 @@ impl Core {
             ordinal: 0,
         };
         run.state = State::Attempting { call };
-        let (fence, attempt, budget, left_ms) = (run.fence(), run.attempt, run.budget, run.left_ms);
+        let silence = run.silence(&self.config);
+        let (fence, attempt, candidate, left_ms) =
+            (run.fence(), run.attempt, run.candidate, run.left_ms);
         self.publish(id, Event::Start { attempt, at });
         self.out(Output::StartModel {
             ticket: call,
             fence,
+            candidate,
         });
         if let Some(left_ms) = left_ms {
             // The attempt's own deadline: from now on the lane waits for that and the grace.
@@ -40,8 +42,7 @@ impl Core {
             let limit = self.now.time.plus(left_ms).plus(self.config.lane_grace_ms);
             self.arm(Timer::LaneLimit(id), limit);
         }
-        let first_event_ms = silence(&self.config, budget).first_event_ms;
-        self.arm_in(Timer::FirstEvent(id), first_event_ms);
+        self.arm_in(Timer::FirstEvent(id), silence.first_event_ms);
     }
 
     /// A fact about a model call.
@@ -92,7 +93,7 @@ impl Core {
         if core::mem::take(&mut run.stream.finished) {
             self.timers.disarm(Timer::FinishTail(id));
         }
-        let idle_ms = silence(&self.config, run.budget).idle_ms;
+        let idle_ms = run.silence(&self.config).idle_ms;
         let lane_limit = run
             .left_ms
             .is_none()

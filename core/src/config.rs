@@ -1,5 +1,7 @@
 //! Every number that decides behaviour, with its unit, its default and its source.
 
+use alloc::vec::Vec;
+
 use serde::{Deserialize, Serialize};
 
 use crate::lane::LaneCaps;
@@ -28,8 +30,10 @@ pub struct ProviderConfig {
 /// The configuration of a [`Core`](crate::Core). Part of its state and of every snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Config {
-    /// The model provider.
+    /// The model provider that a run asks first.
     pub provider: ProviderConfig,
+    /// Those that it asks when that one can't answer, in their order (P15). At most 65,535.
+    pub fallbacks: Vec<ProviderConfig>,
     /// When a failed call is made again.
     pub recovery: RecoveryConfig,
     /// `agents.defaults.timeoutSeconds` where it was set, in milliseconds (R149, R157).
@@ -99,6 +103,7 @@ impl Default for Config {
                 class: ProviderClass::Cloud,
                 timeout_ms: None,
             },
+            fallbacks: Vec::new(),
             recovery: RecoveryConfig::default(),
             agent_budget: None,
             global_lane_cap: 8,

@@ -76,6 +76,7 @@ mod claim;
 mod config;
 mod digest;
 mod drain;
+mod fallback;
 mod halt;
 mod ids;
 mod input;

@@ -2,7 +2,7 @@
 //!
 //! Owns the arithmetic only. It arms nothing; the attempt asks once, when its call goes out.
 
-use crate::config::{Budget, Config};
+use crate::config::{Budget, Config, ProviderConfig};
 use crate::provider::ProviderClass;
 
 /// First-event limit of a public service (R156).
@@ -25,8 +25,8 @@ pub(crate) struct Silence {
 
 /// The limits for a run of a user's message. `run` is the run's own limit, if it names one.
 /// An explicit limit of zero milliseconds does not occur: zero is unlimited at the edge.
-pub(crate) fn silence(config: &Config, run: Option<Budget>) -> Silence {
-    let class = config.provider.class;
+pub(crate) fn silence(config: &Config, provider: ProviderConfig, run: Option<Budget>) -> Silence {
+    let class = provider.class;
     let agent = match config.agent_budget {
         Some(Budget::Limited(ms)) => Some(ms),
         Some(Budget::Unlimited) | None => None,
@@ -42,15 +42,15 @@ pub(crate) fn silence(config: &Config, run: Option<Budget>) -> Silence {
         ProviderClass::Cloud => FIRST_EVENT_CLOUD_MS,
         ProviderClass::SelfHosted | ProviderClass::Local => FIRST_EVENT_OTHER_MS,
     };
-    let first_event_ms = least(config.provider.timeout_ms.unwrap_or(base), outer);
+    let first_event_ms = least(provider.timeout_ms.unwrap_or(base), outer);
 
     let ceiling = match class {
         ProviderClass::Cloud => Some(IDLE_CLOUD_MS),
         ProviderClass::SelfHosted => Some(IDLE_SELF_HOSTED_MS),
         ProviderClass::Local => None,
     };
-    let idle_ms = match (config.provider.timeout_ms, run, agent) {
-        (Some(provider), _, _) => Some(least(provider, outer)),
+    let idle_ms = match (provider.timeout_ms, run, agent) {
+        (Some(own), _, _) => Some(least(own, outer)),
         (None, Some(Budget::Limited(ms)), _) => Some(least(ms, ceiling)),
         (None, _, Some(ms)) => Some(least(ms, ceiling)),
         (None, _, None) => ceiling,
@@ -68,7 +68,6 @@ fn least(ms: u64, other: Option<u64>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::ProviderConfig;
     use ProviderClass::{Cloud, Local, SelfHosted};
 
     const S: u64 = 1_000;
@@ -87,7 +86,7 @@ mod tests {
             agent_budget: agent.map(Budget::Limited),
             ..Config::default()
         };
-        let silence = silence(&config, run);
+        let silence = silence(&config, config.provider, run);
         (silence.idle_ms.unwrap_or(0), silence.first_event_ms)
     }
 

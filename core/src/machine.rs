@@ -308,7 +308,7 @@ impl Core {
 }
 
 /// The schema of [`Snapshot`]. Raised with every change of the state's shape.
-pub const SNAPSHOT_SCHEMA: u32 = 3;
+pub const SNAPSHOT_SCHEMA: u32 = 4;
 
 /// The whole state of a [`Core`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -160,6 +160,10 @@ pub enum Output {
         ticket: Ticket,
         /// The attempt that asks. Its reply grows under its content.
         fence: Fence,
+        /// Which provider of the chain is asked: 0 is
+        /// [`Config::provider`](crate::Config::provider), the others are
+        /// [`Config::fallbacks`](crate::Config::fallbacks).
+        candidate: u16,
     },
     /// Stop a model call. Its end is still reported.
     CancelModel {
@@ -352,9 +356,10 @@ pub enum Event {
     /// A model call failed, and the run asks again after a wait. What follows is another
     /// attempt: its text begins anew (P16, B-058).
     Retrying {
-        /// Which call of this life comes next, from 2.
+        /// Which call comes next, from 2: the repetitions of this life count, over all
+        /// providers.
         call: u16,
-        /// How many calls there are at most.
+        /// How many there are at most.
         calls_max: u16,
         /// How long it waits, in milliseconds.
         delay_ms: u64,
@@ -369,6 +374,14 @@ pub enum Event {
         from: u64,
         /// Where it ends.
         to: u64,
+    },
+    /// A provider could not answer, and the next of the chain is asked. What follows is another
+    /// attempt: its text begins anew (P15).
+    Fallback {
+        /// Which is asked now: 1 is the first fallback.
+        candidate: u16,
+        /// How the run would have ended.
+        because: Outcome,
     },
     /// The outcome is decided, its rows are being written (lifecycle `finishing`, I10).
     Finishing {

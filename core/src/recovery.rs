@@ -10,6 +10,7 @@ use core::hash::{Hash, Hasher};
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+use crate::fallback::share;
 use crate::ids::{RunId, Ticket};
 use crate::input::ModelEnd;
 use crate::machine::Core;
@@ -36,6 +37,9 @@ pub struct RecoveryConfig {
     pub delay_max_ms: u64,
     /// After so many silent calls in a row no other is made (spec 5.4).
     pub silences_max: u16,
+    /// A rate limited provider that wants to be left alone for longer gives way to a fallback
+    /// at once; 0 is no such limit (spec 5.2).
+    pub retry_after_max_ms: u64,
 }
 
 impl RecoveryConfig {
@@ -59,6 +63,7 @@ impl Default for RecoveryConfig {
             delay_ms: 1_000,
             delay_max_ms: 30_000,
             silences_max: 5,
+            retry_after_max_ms: 60_000,
         }
     }
 }
@@ -66,7 +71,7 @@ impl Default for RecoveryConfig {
 /// What a run remembers of its failed calls. Of this life: a restart begins anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Recovery {
-    /// How often it asked again.
+    /// How often it asked again, over all providers.
     retries: u16,
     /// Whether a rate limit was named.
     rate_limited: bool,
@@ -118,6 +123,18 @@ impl Trouble {
             | ErrorClass::Unknown => None,
         }
     }
+
+    /// Whether another provider, if there is one, is asked instead of this one again: it hangs,
+    /// or wants to be left alone for long (B-051, spec 5.2).
+    const fn prefers_another(self, config: &RecoveryConfig) -> bool {
+        match self {
+            Self::Silence => true,
+            Self::RateLimit { wait_ms } => {
+                config.retry_after_max_ms > 0 && wait_ms > config.retry_after_max_ms
+            }
+            Self::Outage { .. } => false,
+        }
+    }
 }
 
 impl Recovery {
@@ -127,6 +144,16 @@ impl Recovery {
             true => config.rate_limit_retries_max,
             false => config.retries_max,
         }
+    }
+
+    /// Whether so many calls were silent that no other is made.
+    pub(crate) fn gave_up(&self, config: &RecoveryConfig) -> bool {
+        self.silences >= config.silences_max.max(1)
+    }
+
+    /// Another provider is asked: its outage would be another one.
+    pub(crate) fn begin_with_another(&mut self) {
+        self.outage_since = None;
     }
 
     /// Takes note of a failure. The wait before the next call, or `None` if there is none.
@@ -147,7 +174,7 @@ impl Recovery {
             Trouble::Silence => self.silences.saturating_add(1),
             _ => 0,
         };
-        if self.retries >= self.most(config) || self.silences >= config.silences_max.max(1) {
+        if self.retries >= self.most(config) || self.gave_up(config) {
             return None;
         }
         let delay_ms = backoff(config, self.retries, jitter).max(asked_ms);
@@ -157,7 +184,6 @@ impl Recovery {
                 return None;
             }
         }
-        self.retries += 1;
         Some(delay_ms)
     }
 }
@@ -187,14 +213,14 @@ impl Core {
     /// A call is over by itself without an answer: waits to ask again, or ends the run.
     pub(crate) fn call_failed(&mut self, id: RunId, end: ModelEnd, outcome: Outcome) {
         let again = Trouble::of_end(end).is_some_and(|it| self.asks_again(id, it, outcome));
-        if !again {
+        if !again && !self.falls_back(id, outcome) {
             self.finish(id, outcome);
         }
     }
 
     /// The provider is silent beyond a limit: waits to ask again, or stops the run.
     pub(crate) fn call_silent(&mut self, id: RunId, call: Ticket, outcome: Outcome) {
-        if self.asks_again(id, Trouble::Silence, outcome) {
+        if self.asks_again(id, Trouble::Silence, outcome) || self.falls_back(id, outcome) {
             self.out(Output::CancelModel { ticket: call });
         } else {
             self.stop(id, outcome);
@@ -213,9 +239,14 @@ impl Core {
         let delay = run
             .recovery
             .failed(&self.config.recovery, now, seed, trouble);
-        let Some(delay_ms) = delay.filter(|&ms| left_ms.is_none_or(|left| ms < left)) else {
+        let share_ms = share(&self.config, run.candidate, left_ms).or(left_ms);
+        let fits = |&ms: &u64| share_ms.is_none_or(|share| ms < share);
+        let elsewhere =
+            self.config.behind(run.candidate) > 0 && trouble.prefers_another(&self.config.recovery);
+        let Some(delay_ms) = delay.filter(fits).filter(|_| !elsewhere) else {
             return false;
         };
+        run.recovery.retries += 1;
         let retrying = Event::Retrying {
             call: run.recovery.retries.saturating_add(1),
             calls_max: run.recovery.most(&self.config.recovery).saturating_add(1),
@@ -223,12 +254,17 @@ impl Core {
             because: outcome,
         };
         run.state = State::Backoff;
-        self.flush_text(id);
-        self.save_pace_due(id);
-        self.disarm_call(id);
+        self.keep_what_was_shown(id);
         self.publish(id, retrying);
         self.arm_in(Timer::ProviderRetry(id), delay_ms);
         true
+    }
+
+    /// The call is over: all that came of it is shown and saved, for the next claim to keep.
+    pub(crate) fn keep_what_was_shown(&mut self, id: RunId) {
+        self.flush_text(id);
+        self.save_pace_due(id);
+        self.disarm_call(id);
     }
 
     /// The wait is over: the next attempt claims.
@@ -258,7 +294,7 @@ impl Core {
     }
 
     /// What is left of a run's executed time; `None` is no limit.
-    fn budget_left(&self, id: RunId) -> Option<u64> {
+    pub(crate) fn budget_left(&self, id: RunId) -> Option<u64> {
         let end = self.timers.at(Timer::Budget(id))?;
         Some(end.since(self.now.time))
     }
@@ -277,6 +313,7 @@ mod tests {
         let mut waits = Vec::new();
         while let Some(ms) = recovery.failed(config, now, MIDDLE, trouble) {
             waits.push(ms);
+            recovery.retries += 1;
             now = now.plus(ms);
         }
         waits

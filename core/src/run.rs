@@ -146,6 +146,8 @@ pub(crate) struct Run {
     /// Whether a model has answered a request that contains its message.
     pub(crate) seen: bool,
     pub(crate) recovery: Recovery,
+    /// Which provider of the chain it asks: 0 is the first choice.
+    pub(crate) candidate: u16,
     /// The number of the last published event.
     pub(crate) seq: u64,
     /// Tells the orders of this stay from those of an earlier one, whose late reports may name
