@@ -4,6 +4,7 @@
 //! alters inputs or outputs of one kind. It draws nothing, so that a fault changes no choice
 //! before it strikes.
 
+mod fallbacks;
 mod retries;
 mod strikes;
 mod turns;
@@ -262,6 +263,10 @@ impl Plant {
             self.before_retry(input);
             return Before::Pass;
         }
+        if self.fault.is_of_fallbacks() {
+            self.before_fallback(input);
+            return Before::Pass;
+        }
         match (self.fault, input) {
             (
                 Fault::LaneReleaseLost,
@@ -391,6 +396,9 @@ impl Plant {
         if self.fault.is_of_retries() {
             return self.after_retry(outputs);
         }
+        if self.fault.is_of_fallbacks() {
+            return self.after_fallback(outputs);
+        }
         match self.fault {
             Fault::LateAppend => self.late_append(input, outputs),
             Fault::AckBeforeCommit => self.ack_early(outputs),
@@ -464,7 +472,7 @@ impl Plant {
                 } => {
                     self.claimed.insert(*run);
                 }
-                Output::StartModel { ticket, fence } => {
+                Output::StartModel { ticket, fence, .. } => {
                     self.calls.insert(fence.run, *ticket);
                 }
                 Output::Publish {

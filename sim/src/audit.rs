@@ -163,6 +163,9 @@ fn minimum(fault: Fault) -> usize {
         // Three messages, each with its call and the call's failure.
         Fault::FailureHidden => 7,
         _ if fault.is_of_retries() => retries(fault),
+        // A message, its call and the call's failure, and those of the next one; or time.
+        Fault::ChainUnending | Fault::LimitsOfTheFirst => 5,
+        _ if fault.is_of_fallbacks() => 3,
         _ => turns(fault),
     }
 }

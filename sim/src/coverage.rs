@@ -56,7 +56,7 @@ const INPUTS: [&str; 42] = [
 ];
 
 /// Names of the outputs, answers and events, in the order of [`output_at`].
-const OUTPUTS: [&str; 34] = [
+const OUTPUTS: [&str; 35] = [
     "load",
     "accept",
     "claim",
@@ -91,6 +91,7 @@ const OUTPUTS: [&str; 34] = [
     "event: bound",
     "event: seen",
     "event: retrying",
+    "event: fallback",
 ];
 
 /// How the ends of model calls are told apart.
@@ -285,6 +286,7 @@ const fn output_at(output: &Output) -> Option<usize> {
             Event::Bound { .. } => 31,
             Event::Seen => 32,
             Event::Retrying { .. } => 33,
+            Event::Fallback { .. } => 34,
         },
         Output::Release { .. } => 19,
         Output::Forget { .. } => 20,

@@ -203,6 +203,24 @@ faults! {
     TextCarriedOver = "text-carried-over", "the text of a failed call is counted into that of the next one, always";
     /// Text of a failed call is not kept.
     FailedTextUnsaved = "failed-text-unsaved", "the last text of a failed call is not saved before the next one, always";
+    /// A provider is left out.
+    FallbackSkipped = "fallback-skipped", "the provider after the next one is told and asked, always";
+    /// That another provider is asked is not told.
+    FallbackUntold = "fallback-untold", "that the next provider is asked is not told, always";
+    /// The first provider is asked again.
+    FallbackBack = "fallback-back", "every call goes to the first provider, whichever was told, always";
+    /// A run that is to ask the next provider never does.
+    FallbackUnclaimed = "fallback-unclaimed", "the claim of a run that is to ask the next provider is dropped, always";
+    /// The reason is told wrongly.
+    FallbackBlamed = "fallback-blamed", "the failure that led to the next provider is told as a stop, always";
+    /// A wrong request goes to the next provider.
+    WrongLedOn = "wrong-led-on", "a request that is wrong everywhere is told as refused credentials, always";
+    /// The chain is not known.
+    ChainUnheard = "chain-unheard", "the core is told of no fallbacks, always";
+    /// The chain begins anew at its end.
+    ChainUnending = "chain-unending", "a chain has its first provider once more at its end, always";
+    /// Limits of another provider.
+    LimitsOfTheFirst = "limits-of-the-first", "every fallback has the limits of the first provider, always";
     /// The one that must always fail.
     Canary = "canary", "every answer is dropped: a campaign that stays green with it judges nothing";
 }
@@ -215,7 +233,12 @@ impl Fault {
 
     /// Whether it is one of asking a model again.
     pub(crate) fn is_of_retries(self) -> bool {
-        self >= Self::RetryDropped && self < Self::Canary
+        self >= Self::RetryDropped && self < Self::FallbackSkipped
+    }
+
+    /// Whether it is one of the chain of providers.
+    pub(crate) fn is_of_fallbacks(self) -> bool {
+        self >= Self::FallbackSkipped && self < Self::Canary
     }
 
     /// The fault of a name.

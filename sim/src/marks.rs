@@ -191,6 +191,24 @@ marks! {
     DrainedWaiting = "a drain was over while a run waited for its model",
     /// The process died while it waited.
     DiedWaiting = "the process died while a run waited for its model",
+    /// Another provider was asked.
+    FellBack = "a run asked the next provider of its chain",
+    /// A fallback answered.
+    FallbackCompleted = "a fallback answered and its run completed",
+    /// A hung provider gave way.
+    SilentLedOn = "a silent call led to the next provider",
+    /// A provider that is far away gave way.
+    FarLedOn = "a provider that wanted to be left alone for long gave way to the next one",
+    /// The same provider was asked again, and then another one.
+    RetriedThenLed = "a run asked the same provider again and then the next one",
+    /// Nobody was left.
+    ChainSpent = "the last provider of a chain failed and ended a run",
+    /// A failure led nowhere.
+    WrongEverywhere = "a failure that another provider could not mend ended a run",
+    /// A stop came between two providers.
+    AbortedLed = "a run was stopped while it claimed for the next provider",
+    /// The process died between two providers.
+    DiedLed = "the process died while a run claimed for the next provider",
 }
 
 /// How often each mark was reached.

@@ -149,7 +149,7 @@ codes! {
     /// An accepted message without an outcome.
     NoOutcome = "no-outcome", "P05 L1 L3 P23", "an accepted message had no outcome when everything had come to rest or its time was over";
     /// A silent call that goes on.
-    Silent = "silent", "P12 L6", "a model call was silent beyond its limit and was not cancelled";
+    Silent = "silent", "P12 P15 L6 B-050", "a model call was silent beyond its limit and was not cancelled";
     /// A finished call that stays open.
     TailLong = "tail-long", "S-08", "a model call stayed open beyond the finish tail";
     /// A call beyond the budget.
@@ -168,6 +168,14 @@ codes! {
     RetryUntrue = "retry-untrue", "P16 P40", "what was told of a wait for the model is not how it was";
     /// Text of a failed call.
     RetryText = "retry-text", "P16 R121 B-058", "the text of a failed call was not shown and saved before the next one, or was told under it";
+    /// Another provider asked, or not, against the rules.
+    FallbackWrong = "fallback-wrong", "P15 I41 B-021 B-051", "another provider was asked after what leads to none, or a run ended or asked the same one again although the next one had to be asked";
+    /// A provider asked out of turn.
+    FallbackOrder = "fallback-order", "P15 B-050", "another provider was asked than the next one of the chain, or one beyond its end";
+    /// A fallback told wrongly.
+    FallbackUntrue = "fallback-untrue", "P15 P40", "a call went to another provider than was told, or what was told of the failure is not how it was";
+    /// The next provider was not asked at once.
+    FallbackLate = "fallback-late", "P15 L1", "a run was told that the next provider is asked and did not claim for it at once";
     /// A limit fired too early.
     LimitEarly = "limit-early", "P11 P14", "a run was ended as silent before its limit had passed";
     /// Content was not freed.

@@ -39,7 +39,11 @@ const TABLE: &[(Fault, &[Code])] = &[
         Fault::IdleIgnored,
         &[Code::Silent, Code::NoOutcome, Code::SeenUntrue],
     ),
-    (Fault::ProgressUnseen, &[Code::LimitEarly, Code::SeenUntrue]),
+    // Text that was not seen is not kept when its call fails.
+    (
+        Fault::ProgressUnseen,
+        &[Code::LimitEarly, Code::SeenUntrue, Code::RetryText],
+    ),
     (
         Fault::CancelLost,
         &[
@@ -61,7 +65,11 @@ const TABLE: &[(Fault, &[Code])] = &[
     ),
     (Fault::FinalAltered, &[Code::EndUntrue]),
     (Fault::AcceptedLost, &[Code::AnswerTwice, Code::Unanswered]),
-    (Fault::ConflictAccepted, &[Code::ConflictAccepted]),
+    // A message that is taken in again has a place of its own, and is told another.
+    (
+        Fault::ConflictAccepted,
+        &[Code::ConflictAccepted, Code::PlaceUntrue],
+    ),
     (Fault::WaitActs, &[Code::WaitActed]),
     (Fault::ResumeLost, &[Code::NoOutcome]),
     (Fault::StopIgnored, &[Code::AfterStop]),
@@ -86,7 +94,8 @@ const TABLE: &[(Fault, &[Code])] = &[
     (Fault::AlongTwice, &[Code::Overtaken]),
     (Fault::AlongSwapped, &[Code::Overtaken]),
     (Fault::AlongUncalled, &[Code::AlongWrong, Code::Overtaken]),
-    (Fault::QueueJumped, &[Code::Overtaken]),
+    // What jumps its queue may jump the line of its lane too.
+    (Fault::QueueJumped, &[Code::Overtaken, Code::OverCap]),
     (Fault::BoundRuns, &[Code::BoundRan]),
     (Fault::BoundElsewhere, &[Code::BoundUntrue]),
     (Fault::AlongUnanswered, &[Code::Unanswered]),
@@ -94,7 +103,10 @@ const TABLE: &[(Fault, &[Code])] = &[
     (Fault::AlongFinalTwice, &[Code::AnswerTwice]),
     (Fault::DroppedAnswered, &[Code::EndUntrue]),
     (Fault::DropBlamed, &[Code::DropWrong]),
-    (Fault::QueueOpen, &[Code::OverQueue, Code::Overtaken]),
+    (
+        Fault::QueueOpen,
+        &[Code::OverQueue, Code::Overtaken, Code::LaneOrder],
+    ),
     (Fault::RoomRefused, &[Code::RefusedWrongly]),
     (Fault::ModeOther, &[Code::ModeUntrue]),
     (Fault::PlaceWrong, &[Code::PlaceUntrue]),
@@ -112,7 +124,10 @@ const TABLE: &[(Fault, &[Code])] = &[
     (Fault::DrainBegins, &[Code::BegunDraining]),
     (Fault::PriorityIgnored, &[Code::LaneOrder]),
     // A claim that is given again has the time again that was used up meanwhile.
-    (Fault::OldWrites, &[Code::OldGeneration, Code::BudgetGrew]),
+    (
+        Fault::OldWrites,
+        &[Code::OldGeneration, Code::BudgetGrew, Code::AttemptBack],
+    ),
     (Fault::ResetSpares, &[Code::ResetSpared]),
     (Fault::ResetForgotten, &[Code::ResetUntrue]),
     (Fault::ResetLies, &[Code::ResetUntrue]),
@@ -124,12 +139,33 @@ const TABLE: &[(Fault, &[Code])] = &[
         Fault::RetryAfterIgnored,
         &[Code::RetryEarly, Code::RetryOften],
     ),
-    (Fault::RetryingUntold, &[Code::RetryWrong]),
+    // Where it need not ask again, the deadline of its wait is nobody's.
+    (
+        Fault::RetryingUntold,
+        &[Code::RetryWrong, Code::DeadlineOrphan],
+    ),
     (Fault::RetryMiscounted, &[Code::RetryUntrue]),
     (Fault::FailureExcused, &[Code::RetryWrong]),
     (Fault::RetryGivenUp, &[Code::RetryWrong]),
     (Fault::TextCarriedOver, &[Code::RetryText]),
     (Fault::FailedTextUnsaved, &[Code::RetryText]),
+    (Fault::FallbackSkipped, &[Code::FallbackOrder]),
+    (Fault::FallbackUntold, &[Code::FallbackWrong]),
+    (Fault::FallbackBack, &[Code::FallbackUntrue]),
+    (Fault::FallbackUnclaimed, &[Code::FallbackLate]),
+    (Fault::FallbackBlamed, &[Code::FallbackUntrue]),
+    (Fault::WrongLedOn, &[Code::FallbackWrong]),
+    (Fault::ChainUnheard, &[Code::FallbackWrong, Code::Silent]),
+    (
+        Fault::ChainUnending,
+        &[
+            Code::FallbackOrder,
+            Code::LimitEarly,
+            Code::RetryWrong,
+            Code::FallbackWrong,
+        ],
+    ),
+    (Fault::LimitsOfTheFirst, &[Code::Silent, Code::LimitEarly]),
     (
         Fault::Canary,
         &[

@@ -121,6 +121,31 @@ const WRONG: &[(&str, &str, &str)] = &[
         "",
     ),
     (
+        "config\n  fallbacks cloud, clod",
+        "2:20: ",
+        "did you mean `cloud`?",
+    ),
+    (
+        "config\n  fallbacks cloud fast",
+        "2:19: expected a time with its unit",
+        "",
+    ),
+    (
+        "at 0s fallback 0 answers m1: refuses",
+        "1:16: expected which fallback, from 1",
+        "",
+    ),
+    (
+        "at 0s fallback 1 answer m1: refuses",
+        "1:18: expected `answers`",
+        "did you mean `answers`?",
+    ),
+    (
+        "at 0s alice sends m1 to A\n  fallback 1 answers m1: refuses",
+        "2:3: there is no fallback 1: the setting `fallbacks` names 0",
+        "",
+    ),
+    (
         "at 0s store is ful for 5s",
         "1:16: ",
         "did you mean `full`?",

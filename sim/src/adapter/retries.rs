@@ -22,6 +22,7 @@ pub(super) fn told(fault: Option<Fault>, mut config: Config) -> Config {
         Some(Fault::RetryUncalled) if recovery.retries_max == 0 => RecoveryConfig::default(),
         _ => recovery,
     };
+    super::fallbacks::told(fault, &mut config);
     config
 }
 

@@ -14,6 +14,15 @@ pub(super) fn release_early(outputs: &mut [Output]) {
     outputs.sort_by_key(|output| !matches!(output, Output::Release { .. }));
 }
 
+/// A call of the first choice.
+const fn start(ticket: Ticket, fence: Fence) -> Output {
+    Output::StartModel {
+        ticket,
+        fence,
+        candidate: 0,
+    }
+}
+
 impl Plant {
     pub(super) fn alter(&mut self, outputs: &mut Vec<Output>) {
         let Some(at) = self.occasion(outputs) else {
@@ -194,7 +203,7 @@ impl Plant {
                 attempt: fence.attempt,
                 ordinal: 0,
             };
-            outputs.insert(at, Output::StartModel { ticket, fence });
+            outputs.insert(at, start(ticket, fence));
         }
     }
 
@@ -224,10 +233,10 @@ impl Plant {
 
     /// A run whose call is cancelled, and that does not go on, calls again.
     pub(super) fn call_again(&mut self, outputs: &mut Vec<Output>) {
-        if outputs
-            .iter()
-            .any(|output| super::retries::retrying(output).is_some())
-        {
+        let goes_on = |output: &mut Output| {
+            super::retries::retrying(output).is_some() || super::fallbacks::led(output).is_some()
+        };
+        if outputs.iter_mut().any(goes_on) {
             return;
         }
         let cancel = outputs.iter().enumerate().find_map(|(at, o)| match o {
@@ -243,7 +252,7 @@ impl Plant {
                 ordinal: ticket.ordinal + 1,
                 ..ticket
             };
-            outputs.insert(at + 1, Output::StartModel { ticket, fence });
+            outputs.insert(at + 1, start(ticket, fence));
         }
     }
 

@@ -135,6 +135,7 @@ impl Check for Contents {
                 | Event::Waited { .. }
                 | Event::Bound { .. }
                 | Event::Retrying { .. }
+                | Event::Fallback { .. }
                 | Event::Seen => {}
             },
             Output::Respond {

@@ -79,7 +79,7 @@ impl Check for Deadlines {
             Output::Accept { accept, .. } => {
                 self.runs.insert(accept.run);
             }
-            Output::StartModel { ticket, fence } => {
+            Output::StartModel { ticket, fence, .. } => {
                 self.calls.insert(fence.run, *ticket);
             }
             Output::CancelModel { ticket } => {

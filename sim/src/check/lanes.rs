@@ -75,6 +75,8 @@ pub(crate) struct Lanes {
     bound: BTreeMap<RunId, RunId>,
     /// Runs that wait to ask their model again: they keep their lanes.
     again: BTreeSet<RunId>,
+    /// The same for those that were led to the next provider in this step.
+    led: BTreeSet<RunId>,
 }
 
 impl Lanes {
@@ -284,6 +286,9 @@ impl Lanes {
             Event::Retrying { .. } => {
                 self.again.insert(run);
             }
+            Event::Fallback { .. } => {
+                self.led.insert(run);
+            }
             Event::Finishing { .. } => {
                 self.again.remove(&run);
                 if let Some(lane) = self.lane_of(run) {
@@ -418,7 +423,7 @@ impl Check for Lanes {
             Output::Claim { fence, claim, .. } => self.claims(at, fence, claim),
             Output::CancelModel { ticket } => {
                 if let Subject::Run(run) = ticket.subject
-                    && !self.again.contains(&run)
+                    && !(self.again.contains(&run) || self.led.contains(&run))
                 {
                     self.stopped(at.now.plus(at.config.lane_grace_ms), run);
                 }
@@ -444,6 +449,7 @@ impl Check for Lanes {
     }
 
     fn stepped(&mut self, at: &mut Moment<'_>, input: &Input) {
+        self.led.clear();
         if self.draining {
             return; // nothing begins any more
         }

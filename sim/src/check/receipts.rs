@@ -132,7 +132,7 @@ impl Check for Receipts {
                     self.chats.insert(accept.run);
                 }
             }
-            Output::StartModel { ticket, fence } => {
+            Output::StartModel { ticket, fence, .. } => {
                 if self.interrupted.contains(&fence.run) {
                     at.run(Code::AfterStop, fence.run);
                 }

@@ -1,10 +1,12 @@
-//! P16, I36, R119, R121, B-056, B-057, B-058: a call that failed for a while is made again, as often
-//! and as soon as it may be, and nothing of it passes under the next.
+//! P15, P16, I36, I41, R119, R121, B-050, B-051, B-056, B-057, B-058: a call that failed for a
+//! while is made again, as often and as soon as it may be; one that its provider can't answer goes
+//! to the next of the chain; and nothing of it passes under the next.
 //!
 //! Keeps its own book of each run's calls in this life of the process. Whether a run must ask
-//! again, must not, or may, is read from `rules`; a wait that is told is kept to the
-//! millisecond. What a campaign has seen of all this is marked here, since only this book knows.
+//! again, must not, or may, is read from `rules`, whether it must ask another provider, from
+//! `chain`; a wait that is told is kept to the millisecond, and without one nothing is waited for. What a campaign has seen of all this is marked here, since only this book knows.
 
+mod chain;
 mod rules;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +16,7 @@ use tidegate_core::{
     Subject, Ticket, Time,
 };
 
-use self::rules::{Past, Span, Trouble, Why, failure, is_silence};
+use self::rules::{Past, Place, Span, Trouble, Why, failure, is_silence};
 use super::{Check, Moment};
 use crate::marks::{Mark, Marks};
 use crate::violation::Code;
@@ -34,7 +36,9 @@ struct Run {
     /// The call that goes on.
     call: Option<Ticket>,
     attempt: Attempt,
-    calls: u16,
+    /// Which provider it asks, and whether that one is still to be claimed for and called.
+    candidate: u16,
+    led: Led,
     /// Bytes of the reply that came, were shown and were saved, of this attempt.
     came: u64,
     shown: u64,
@@ -44,10 +48,22 @@ struct Run {
     left_ms: Option<u64>,
     budget: Option<Time>,
     wait: Option<Wait>,
-    /// A silent call was stopped although it had to be made again.
-    owed: bool,
+    /// A silent call was stopped although it had to be made again, or the next provider asked.
+    owed: Option<Code>,
     /// Why its last call is not made again.
     why: Option<Why>,
+}
+
+/// How far a run is on its way to the next provider.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Led {
+    /// It is with its provider.
+    #[default]
+    Not,
+    /// It was told that another one is asked, and must claim in the same step.
+    Told,
+    /// It claims.
+    Claims,
 }
 
 /// What was told in this step.
@@ -60,6 +76,12 @@ struct Told {
     because: Outcome,
 }
 
+/// How a run ends whose call said nothing for too long.
+const SILENT: Outcome = Outcome::TimedOut {
+    limit: Limit::Idle,
+    provider_started: true,
+};
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Retries {
@@ -67,6 +89,8 @@ pub(crate) struct Retries {
     /// The call that failed in this step: what that means, and as what its run would end.
     failed: Option<(RunId, (Trouble, u64), Outcome)>,
     told: Vec<Told>,
+    /// Runs that went on in this step to the next provider without all that came being kept.
+    cut: BTreeSet<RunId>,
     /// Runs whose call was stopped in this step.
     stopped: BTreeSet<RunId>,
     /// Whether the process ends in order.
@@ -79,11 +103,10 @@ impl Run {
     fn waits(&mut self, at: &mut Moment<'_>, told: Told, trouble: (Trouble, u64)) {
         let run = told.run;
         let config = at.config.recovery;
-        let whole = self.shown == self.came && self.saved == self.came;
-        if !whole {
+        if !self.is_kept() {
             at.run(Code::RetryText, run);
         }
-        let span = self.past.failed(&config, at.now, trouble, self.budget);
+        let span = self.past.failed(&config, at.now, trouble, self.place(at));
         let Span {
             least_ms,
             most_ms,
@@ -92,6 +115,7 @@ impl Run {
         } = match span {
             Ok(span) => span,
             Err(Why::Lasting | Why::TooLong) => return at.run(Code::RetryWrong, run),
+            Err(Why::Elsewhere) => return at.run(Code::FallbackWrong, run),
             Err(_) => return at.run(Code::RetryOften, run),
         };
         self.past.retries += 1;
@@ -99,7 +123,7 @@ impl Run {
             ms if ms < least_ms => Code::RetryEarly,
             ms if ms > most_ms => Code::RetryLate,
             ms if ms > room_ms => Code::RetryOften,
-            _ if told.call != self.calls + 1 => Code::RetryUntrue,
+            _ if told.call != self.past.retries + 1 => Code::RetryUntrue,
             _ if told.calls_max != self.past.most(&config) + 1 => Code::RetryUntrue,
             _ => {
                 self.wait = Some(Wait {
@@ -113,10 +137,58 @@ impl Run {
         at.run(code, run);
     }
 
+    /// Whether all that came of its call was shown and saved.
+    const fn is_kept(&self) -> bool {
+        self.shown == self.came && self.saved == self.came
+    }
+
+    fn place(&self, at: &Moment<'_>) -> Place {
+        Place {
+            behind: chain::behind(at.config, self.candidate),
+            budget: self.budget,
+        }
+    }
+
+    /// What must follow a failure: the same provider must be asked again, or the next one, or
+    /// the run may end.
+    fn owes(&mut self, at: &Moment<'_>, trouble: (Trouble, u64), because: Outcome) -> Option<Code> {
+        if self.must(at, trouble) {
+            return Some(Code::RetryWrong);
+        }
+        let left_ms = chain::left(at.now, self.budget);
+        let next = chain::must(at.config, self.candidate, &self.past, because, left_ms);
+        next.then_some(Code::FallbackWrong)
+    }
+
+    /// Judges that another provider is asked after a failure.
+    fn leads(
+        &mut self,
+        at: &mut Moment<'_>,
+        run: RunId,
+        told: u16,
+        (trouble, because): ((Trouble, u64), Outcome),
+    ) {
+        if self.owes(at, trouble, because) != Some(Code::FallbackWrong) {
+            // Beyond the end of the chain is another matter than a failure that leads nowhere.
+            let code = match chain::leads_on(because) && self.place(at).behind == 0 {
+                true => Code::FallbackOrder,
+                false => Code::FallbackWrong,
+            };
+            at.run(code, run);
+        }
+        if told != self.candidate.saturating_add(1) {
+            at.run(Code::FallbackOrder, run);
+        }
+        self.candidate = told;
+        self.past.with_another();
+        self.led = Led::Told;
+        self.call = None;
+    }
+
     /// Whether a failed call must be made again: whatever is drawn, the wait fits.
     fn must(&mut self, at: &Moment<'_>, trouble: (Trouble, u64)) -> bool {
         let config = at.config.recovery;
-        match self.past.failed(&config, at.now, trouble, self.budget) {
+        match self.past.failed(&config, at.now, trouble, self.place(at)) {
             Ok(span) => {
                 self.why = match trouble.0 {
                     Trouble::RateLimit => Some(Why::Budget),
@@ -143,6 +215,13 @@ impl Retries {
     fn claims(&mut self, at: &mut Moment<'_>, fence: &Fence, claim: &ClaimOrder) {
         self.too_soon(at, fence.run);
         let run = self.runs.entry(fence.run).or_default();
+        if run.led == Led::Told {
+            run.led = Led::Claims;
+            self.reached.hit(Mark::FellBack);
+            if run.past.retries > 0 {
+                self.reached.hit(Mark::RetriedThenLed);
+            }
+        }
         if let Some(wait) = run.wait.take() {
             if at.now < wait.until {
                 at.run(Code::RetryEarly, fence.run);
@@ -163,7 +242,7 @@ impl Retries {
         run.left_ms = claim.left_ms;
     }
 
-    fn starts(&mut self, at: &mut Moment<'_>, ticket: Ticket, fence: &Fence) {
+    fn starts(&mut self, at: &mut Moment<'_>, ticket: Ticket, fence: &Fence, candidate: u16) {
         self.too_soon(at, fence.run);
         let run = self.runs.entry(fence.run).or_default();
         if run.wait.is_some() {
@@ -171,7 +250,10 @@ impl Retries {
         }
         run.call = Some(ticket);
         run.attempt = fence.attempt;
-        run.calls = run.calls.saturating_add(1);
+        if run.candidate != candidate {
+            at.run(Code::FallbackUntrue, fence.run);
+        }
+        run.led = Led::Not;
         (run.came, run.shown, run.saved) = (0, 0, 0);
         run.budget = run.left_ms.map(|ms| at.now.plus(ms));
     }
@@ -200,6 +282,7 @@ impl Retries {
                 delay_ms,
                 because,
             }),
+            &Event::Fallback { candidate, because } => self.led(at, id, candidate, because),
             Event::Finishing { outcome } => self.ends(at, id, *outcome),
             Event::End { terminal, .. } => {
                 let reset = matches!(
@@ -214,6 +297,33 @@ impl Retries {
                 }
                 self.runs.remove(&id);
             }
+            _ => {}
+        }
+    }
+
+    /// It is told that another provider is asked.
+    fn led(&mut self, at: &mut Moment<'_>, id: RunId, told: u16, because: Outcome) {
+        let Some(run) = self.runs.get_mut(&id) else {
+            return;
+        };
+        let failed = self.failed.take_if(|(of, ..)| *of == id);
+        let silent = run.call.is_some() && is_silence(because);
+        let (trouble, happened) = match failed {
+            Some((_, trouble, ends)) => (trouble, ends),
+            // That a silent call is stopped is judged with its limit.
+            None if silent => ((Trouble::Silence, 0), because),
+            None => return at.run(Code::FallbackWrong, id),
+        };
+        run.leads(at, id, told, (trouble, happened));
+        if happened != because {
+            at.run(Code::FallbackUntrue, id);
+        }
+        if !run.is_kept() {
+            self.cut.insert(id);
+        }
+        match (trouble.0, run.why) {
+            (Trouble::Silence, _) => self.reached.hit(Mark::SilentLedOn),
+            (_, Some(Why::Elsewhere)) => self.reached.hit(Mark::FarLedOn),
             _ => {}
         }
     }
@@ -250,12 +360,25 @@ impl Retries {
             };
             return self.reached.hit(mark);
         }
+        if run.led == Led::Claims && matches!(outcome, Outcome::Cancelled { .. }) {
+            self.reached.hit(Mark::AbortedLed);
+        }
+        if run.candidate > 0 && outcome == Outcome::Completed {
+            self.reached.hit(Mark::FallbackCompleted);
+        }
+        let behind = chain::behind(at.config, run.candidate);
+        if chain::leads_on(outcome) && run.candidate > 0 && behind == 0 {
+            self.reached.hit(Mark::ChainSpent);
+        }
+        if matches!(outcome, Outcome::Failed(_)) && behind > 0 && !chain::leads_on(outcome) {
+            self.reached.hit(Mark::WrongEverywhere);
+        }
         if outcome == Outcome::Completed && run.past.retries > 0 {
             self.reached.hit(Mark::OutagePassed);
         }
         if is_silence(outcome) {
-            if run.owed {
-                at.run(Code::RetryWrong, id);
+            if let Some(code) = run.owed {
+                at.run(code, id);
             }
             self.reached.gave_up(run.why, run.past.retries);
         }
@@ -263,6 +386,9 @@ impl Retries {
 
     /// Judges what came of this step's failures.
     fn judge(&mut self, at: &mut Moment<'_>) {
+        for id in std::mem::take(&mut self.cut) {
+            at.run(Code::RetryText, id);
+        }
         let failed = self.failed.take();
         let stopped = std::mem::take(&mut self.stopped);
         let mut told = std::mem::take(&mut self.told);
@@ -286,12 +412,12 @@ impl Retries {
             }
             run.call = None;
         }
-        if let Some((id, trouble, _)) = failed
+        if let Some((id, trouble, ends)) = failed
             && let Some(run) = self.runs.get_mut(&id)
             && run.wait.is_none()
         {
-            if run.must(at, trouble) {
-                at.run(Code::RetryWrong, id);
+            if let Some(code) = run.owes(at, trouble, ends) {
+                at.run(code, id);
             }
             self.reached.gave_up(run.why, run.past.retries);
         }
@@ -299,7 +425,7 @@ impl Retries {
             if let Some(run) = self.runs.get_mut(&id)
                 && run.wait.is_none()
             {
-                run.owed = run.must(at, (Trouble::Silence, 0));
+                run.owed = run.owes(at, (Trouble::Silence, 0), SILENT);
             }
         }
     }
@@ -338,7 +464,11 @@ impl Check for Retries {
                 }
             }
             Output::Claim { fence, claim, .. } => self.claims(at, fence, claim),
-            Output::StartModel { ticket, fence } => self.starts(at, *ticket, fence),
+            Output::StartModel {
+                ticket,
+                fence,
+                candidate,
+            } => self.starts(at, *ticket, fence, *candidate),
             Output::CancelModel { ticket } => {
                 if let Subject::Run(id) = ticket.subject
                     && let Some(run) = self.runs.get_mut(&id)
@@ -373,6 +503,9 @@ impl Check for Retries {
     fn stepped(&mut self, at: &mut Moment<'_>, _input: &Input) {
         self.judge(at);
         for (&id, run) in &self.runs {
+            if run.led == Led::Told {
+                return at.run(Code::FallbackLate, id);
+            }
             let Some(wait) = run.wait else { continue };
             let late = |end: Time| at.now > end.plus(wait.still_ms + at.slack_ms);
             if late(wait.until) {
@@ -395,6 +528,9 @@ impl Check for Retries {
         if !self.drained && self.runs.values().any(|run| run.wait.is_some()) {
             reached.hit(Mark::DiedWaiting);
         }
+        if !self.drained && self.runs.values().any(|run| run.led == Led::Claims) {
+            reached.hit(Mark::DiedLed);
+        }
         *self = Self {
             reached,
             ..Self::default()
@@ -411,7 +547,7 @@ impl Marks {
             Some(Why::Silences) => self.hit(Mark::SilencesSpent),
             Some(Why::Window) => self.hit(Mark::WindowOver),
             Some(Why::Budget) => self.hit(Mark::BudgetShort),
-            Some(Why::Count | Why::Lasting) | None => {}
+            Some(Why::Count | Why::Lasting | Why::Elsewhere) | None => {}
         }
     }
 }

@@ -24,7 +24,7 @@ struct Told {
     call: Option<Ticket>,
     /// The claim that was ordered last and has not been made.
     claiming: Option<Ticket>,
-    /// Whether it waits to ask its model again.
+    /// Whether it waits to ask its model again, or is to ask the next one.
     waits: bool,
     stopped: bool,
     /// How it will end, as the event or the answer to a wait said.
@@ -99,7 +99,9 @@ impl Runs {
             }
             Event::Waited { .. } | Event::Bound { .. } | Event::Seen => {}
             // How the call ended is no end of the run.
-            Event::Retrying { .. } => (told.waits, told.end) = (true, None),
+            Event::Retrying { .. } | Event::Fallback { .. } => {
+                (told.waits, told.end) = (true, None);
+            }
             Event::Finishing { outcome } => {
                 told.stopped = true;
                 if told
@@ -176,7 +178,7 @@ impl Check for Runs {
             Output::Publish {
                 run, seq, event, ..
             } => self.event(at, *run, *seq, event),
-            Output::StartModel { ticket, fence } => {
+            Output::StartModel { ticket, fence, .. } => {
                 self.acts(at, fence.run);
                 if !self.called.insert(*ticket) {
                     at.run(Code::CallTwice, fence.run);

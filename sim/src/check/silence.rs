@@ -1,4 +1,4 @@
-//! P11, P12, P13, P14, P37, L1, L6, S-08: a silent call is ended, neither late nor early.
+//! P11, P12, P13, P14, P15, P37, B-050, L1, L6, S-08: a silent call is ended, neither late nor early.
 //!
 //! Owns its own reading of the table of limits (spec 5.1), written apart from the core's, so
 //! that a slip in one shows against the other.
@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
-    Attempt, Budget, Config, Event, Input, Limit, ModelFact, Outcome, Output, ProviderClass, RunId,
-    Subject, Ticket, Time,
+    Attempt, Budget, Config, Event, Input, Limit, ModelFact, Outcome, Output, ProviderClass,
+    ProviderConfig, RunId, Subject, Ticket, Time,
 };
 
 use super::lanes::full_budget;
@@ -22,13 +22,41 @@ pub(crate) struct Allowed {
     pub(crate) budget_ms: Option<u64>,
 }
 
-/// The limits of a run that names `own` as its limit.
-pub(crate) fn allowed(config: &Config, own: Option<Budget>) -> Allowed {
+/// What a call may be silent for by the chain: with others behind it, an equal part of the time
+/// that is left when it goes out. `None` is no such limit.
+pub(crate) fn part(config: &Config, candidate: u16, left_ms: Option<u64>) -> Option<u64> {
+    let behind = config.fallbacks.len().checked_sub(usize::from(candidate))?;
+    let sharers = 1 + u64::try_from(behind).unwrap_or(u64::MAX);
+    left_ms.filter(|_| behind > 0).map(|ms| ms / sharers)
+}
+
+/// The provider that a place in the chain stands for.
+fn provider(config: &Config, candidate: u16) -> ProviderConfig {
+    let chain = [config.provider].into_iter();
+    let mut chain = chain.chain(config.fallbacks.iter().copied());
+    chain.nth(usize::from(candidate)).unwrap_or(config.provider)
+}
+
+impl Allowed {
+    /// The limits of a call that goes out with so much left of its run's budget.
+    pub(crate) fn with_part(self, part: Option<u64>) -> Self {
+        let Some(part) = part else { return self };
+        Self {
+            first_ms: self.first_ms.min(part),
+            idle_ms: Some(self.idle_ms.unwrap_or(part).min(part)),
+            ..self
+        }
+    }
+}
+
+/// The limits of a provider's call for a run that names `own` as its limit.
+pub(crate) fn allowed(config: &Config, candidate: u16, own: Option<Budget>) -> Allowed {
+    let asked = provider(config, candidate);
     let agent = match config.agent_budget {
         Some(Budget::Limited(ms)) => Some(ms),
         _ => None,
     };
-    let (first_base, idle_base) = match config.provider.class {
+    let (first_base, idle_base) = match asked.class {
         ProviderClass::Cloud => (120_000, Some(120_000)),
         ProviderClass::SelfHosted => (300_000, Some(300_000)),
         ProviderClass::Local => (300_000, None),
@@ -37,7 +65,7 @@ pub(crate) fn allowed(config: &Config, own: Option<Budget>) -> Allowed {
         (Some(base), Some(limit)) => Some(base.min(limit)),
         (one, other) => one.or(other),
     };
-    let timeout = config.provider.timeout_ms;
+    let timeout = asked.timeout_ms;
     let outer = match own {
         None => agent,
         Some(Budget::Limited(ms)) => Some(ms),
@@ -106,7 +134,9 @@ pub(crate) struct Silence {
     calls: BTreeMap<Ticket, Call>,
     /// Calls that were cancelled and whose run's outcome is not known yet, with the time.
     cancelled: BTreeMap<RunId, (Call, Time)>,
-    /// Runs that were told in this step to ask again.
+    /// What the last claim of a run left of its budget.
+    left_ms: BTreeMap<RunId, Option<u64>>,
+    /// Runs that were told in this step to ask again, or another provider.
     again: BTreeSet<RunId>,
     /// The wake that the core asked for.
     promised: Option<Time>,
@@ -186,14 +216,33 @@ impl Check for Silence {
 
     fn output(&mut self, at: &mut Moment<'_>, output: &Output) {
         match output {
-            Output::StartModel { ticket, fence } => {
+            Output::Accept { accept, .. } => {
+                if let Some(claim) = &accept.claim {
+                    self.left_ms.insert(accept.run, claim.left_ms);
+                }
+            }
+            Output::Claim { fence, claim, .. } => {
+                self.left_ms.insert(fence.run, claim.left_ms);
+            }
+            Output::Forget {
+                subject: Subject::Run(run),
+            } => {
+                self.left_ms.remove(run);
+            }
+            Output::StartModel {
+                ticket,
+                fence,
+                candidate,
+            } => {
+                let left_ms = self.left_ms.get(&fence.run).copied().flatten();
+                let part = part(at.config, *candidate, left_ms);
                 let own = at.store.run(fence.run).and_then(|row| row.budget);
                 self.calls.insert(
                     *ticket,
                     Call {
                         run: fence.run,
                         attempt: fence.attempt,
-                        allowed: allowed(at.config, own),
+                        allowed: allowed(at.config, *candidate, own).with_part(part),
                         started: at.now,
                         since: at.now,
                         begun: false,
@@ -223,7 +272,7 @@ impl Check for Silence {
             }
             Output::Publish {
                 run,
-                event: Event::Retrying { because, .. },
+                event: Event::Retrying { because, .. } | Event::Fallback { because, .. },
                 ..
             } => {
                 self.again.insert(*run);
@@ -296,7 +345,7 @@ mod tests {
                 agent_budget: agent.map(Budget::Limited),
                 ..Config::default()
             };
-            let allowed = allowed(&config, own);
+            let allowed = allowed(&config, 0, own);
             (
                 allowed.idle_ms.unwrap_or(0) / 1_000,
                 allowed.first_ms / 1_000,
@@ -325,5 +374,34 @@ mod tests {
             cell(ProviderClass::Cloud, Some(900_000), run(600), None),
             (600, 600)
         );
+    }
+
+    /// P15, B-050: each of a chain has its own limits, and no more than its part.
+    #[test]
+    fn a_provider_of_a_chain_has_its_own_limits_within_its_part() {
+        let local = ProviderConfig {
+            class: ProviderClass::Local,
+            timeout_ms: None,
+        };
+        let config = Config {
+            fallbacks: vec![
+                local,
+                ProviderConfig {
+                    timeout_ms: Some(7),
+                    ..local
+                },
+            ],
+            ..Config::default()
+        };
+        let first_ms = |n| allowed(&config, n, None).first_ms;
+        assert_eq!([0, 1, 2].map(first_ms), [120_000, 300_000, 7]);
+        let parts = |left_ms| [0, 1, 2, 3].map(|n| part(&config, n, left_ms));
+        assert_eq!(
+            parts(Some(180_000)),
+            [Some(60_000), Some(90_000), None, None]
+        );
+        assert_eq!(parts(None), [None; 4]);
+        let limits = allowed(&config, 1, None).with_part(Some(90_000));
+        assert_eq!((limits.first_ms, limits.idle_ms), (90_000, Some(90_000)));
     }
 }

@@ -93,6 +93,8 @@ pub const TRANSITIONS: &[(Stage, Stage)] = &[
     // Its call failed for a while: it waits, claims again and calls again.
     (Stage::Calling, Stage::Retrying),
     (Stage::Retrying, Stage::Claiming),
+    // Its provider can't answer: it claims at once and calls the next one.
+    (Stage::Calling, Stage::Claiming),
     (Stage::Retrying, Stage::Ending),
     (Stage::Retrying, Stage::Ended),
     // An end is decided, from everywhere.
@@ -238,9 +240,10 @@ impl Check for States {
             Output::CancelModel { ticket } => {
                 if let Subject::Run(run) = ticket.subject {
                     // A call whose run has ended by another writer's claim is let go; a silent one
-                    // whose run asks again was told so before.
+                    // whose run asks again, or another provider, was told so before.
                     let stage = self.stages.get(&run);
-                    if stage.is_some_and(|&stage| stage != Stage::Retrying) {
+                    let goes_on = |stage| matches!(stage, Stage::Retrying | Stage::Claiming);
+                    if stage.is_some_and(|&stage| !goes_on(stage)) {
                         self.moves(at, run, Stage::Stopping);
                     }
                 }
@@ -250,6 +253,8 @@ impl Check for States {
                 Event::End { .. } => self.moves(at, *run, Stage::Ended),
                 Event::Bound { .. } => self.moves(at, *run, Stage::Bound),
                 Event::Retrying { .. } => self.moves(at, *run, Stage::Retrying),
+                // It claims at once.
+                Event::Fallback { .. } => {}
                 Event::Start { .. } | Event::Text { .. } | Event::Waited { .. } | Event::Seen => {}
             },
             Output::Forget {

@@ -160,6 +160,9 @@ pub enum Step {
     Answer {
         /// Which message.
         message: String,
+        /// Which fallback answers, from 1; `None`: the first choice, and each fallback that has
+        /// no answers of its own.
+        fallback: Option<u16>,
         /// The answer.
         beats: Vec<Beat>,
     },
@@ -352,6 +355,8 @@ pub enum Cond {
     Seen(String),
     /// A call of the run failed, and it waits to ask again.
     Retries(String),
+    /// A provider could not answer, and this one of the chain is asked.
+    FallsBack(String, u64),
     /// A session begins anew.
     BeginsAnew(String),
     /// A client is told something of a run.

@@ -83,9 +83,9 @@ impl Call {
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     pub(super) calls: Vec<Call>,
-    answers: BTreeMap<RunId, Vec<Vec<Beat>>>,
+    answers: BTreeMap<(RunId, u16), Vec<Vec<Beat>>>,
     on_cancel: BTreeMap<RunId, Vec<Vec<Beat>>>,
-    made: BTreeMap<RunId, usize>,
+    made: BTreeMap<(RunId, u16), usize>,
     cancelled: BTreeMap<RunId, usize>,
 }
 
@@ -93,19 +93,30 @@ impl Calls {
     pub(super) fn new(scenario: &Scenario, cast: &Cast) -> Self {
         let mut calls = Self::default();
         for step in scenario.timeline.iter().flat_map(|block| &block.steps) {
-            let (message, beats, of) = match step {
-                Step::Answer { message, beats } => (message, beats, &mut calls.answers),
-                Step::OnCancel { message, beats } => (message, beats, &mut calls.on_cancel),
+            let scripts = match step {
+                Step::Answer {
+                    message, fallback, ..
+                } => {
+                    let whose = (cast.run(message), fallback.unwrap_or(0));
+                    calls.answers.entry(whose).or_default()
+                }
+                Step::OnCancel { message, .. } => {
+                    calls.on_cancel.entry(cast.run(message)).or_default()
+                }
                 _ => continue,
             };
-            of.entry(cast.run(message)).or_default().push(beats.clone());
+            if let Step::Answer { beats, .. } | Step::OnCancel { beats, .. } = step {
+                scripts.push(beats.clone());
+            }
         }
         calls
     }
 
     /// A call goes out. Gives its index.
-    pub(super) fn start(&mut self, ticket: Ticket, run: RunId, now: u64) -> usize {
-        let beats = which(&self.answers, &mut self.made, run).unwrap_or(&PLAIN);
+    pub(super) fn start(&mut self, ticket: Ticket, run: RunId, candidate: u16, now: u64) -> usize {
+        let own = self.answers.contains_key(&(run, candidate));
+        let whose = (run, if own { candidate } else { 0 });
+        let beats = which(&self.answers, &mut self.made, whose).unwrap_or(&PLAIN);
         self.calls.push(Call {
             ticket,
             version: 0,
@@ -147,13 +158,13 @@ impl Calls {
 }
 
 /// The script of the next call: the last one stands for all further ones.
-fn which<'a>(
-    scripts: &'a BTreeMap<RunId, Vec<Vec<Beat>>>,
-    made: &mut BTreeMap<RunId, usize>,
-    run: RunId,
+fn which<'a, Of: Copy + Ord>(
+    scripts: &'a BTreeMap<Of, Vec<Vec<Beat>>>,
+    made: &mut BTreeMap<Of, usize>,
+    of: Of,
 ) -> Option<&'a [Beat]> {
-    let made = made.entry(run).or_insert(0);
-    let scripts = scripts.get(&run)?;
+    let made = made.entry(of).or_insert(0);
+    let scripts = scripts.get(&of)?;
     let beats = scripts.get(*made).or_else(|| scripts.last())?;
     *made += 1;
     Some(beats)

@@ -81,6 +81,9 @@ pub(super) const CONDS: &[Form<Cond>] = &[
     form("{message} is to ask its model again", |mut t| {
         Cond::Retries(t.word())
     }),
+    form("{message} is to ask fallback {number}", |mut t| {
+        Cond::FallsBack(t.word(), t.number())
+    }),
     form("{message} ends in the turn of {message}", |mut t| {
         Cond::EndsInTurn(t.word(), t.word())
     }),
@@ -142,6 +145,7 @@ pub(super) fn write(cond: &Cond) -> String {
         Cond::EndsInTurn(m, turn) => format!("{m} ends in the turn of {turn}"),
         Cond::TakenAlong(m, turn) => format!("{m} is taken along by {turn}"),
         Cond::Retries(m) => format!("{m} is to ask its model again"),
+        Cond::FallsBack(m, n) => format!("{m} is to ask fallback {n}"),
         Cond::Seen(m) => format!("{m} is seen by the model"),
         Cond::BeginsAnew(session) => format!("{session} begins anew"),
         Cond::Told {
@@ -209,6 +213,7 @@ impl Cond {
             | Self::Shown(m)
             | Self::Seen(m)
             | Self::Retries(m)
+            | Self::FallsBack(m, _)
             | Self::Waited(m, ..)
             | Self::Stands(m, Stand::Next | Stand::Behind(_))
             | Self::AfterEnd(m) => names.messages.push(m),
@@ -292,6 +297,7 @@ mod tests {
             "m2 is taken along by m1",
             "m2 is seen by the model",
             "m2 is to ask its model again",
+            "m2 is to ask fallback 1",
             "m2 ends in the turn of m1",
             "m2 ended once as cancelled (interrupted)",
             "m2 ended once as dropped (summarize)",

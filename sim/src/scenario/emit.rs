@@ -33,6 +33,7 @@ pub struct Logged {
 #[derive(Debug)]
 struct Call {
     run: RunId,
+    candidate: u16,
     at: u64,
     cancelled_at: Option<u64>,
     facts: Vec<(u64, ModelFact)>,
@@ -207,10 +208,15 @@ impl Seen {
             | Output::Lookup { ticket, .. } => {
                 self.ordered.insert((life, *ticket), now);
             }
-            Output::StartModel { ticket, fence } => {
+            Output::StartModel {
+                ticket,
+                fence,
+                candidate,
+            } => {
                 self.by_ticket.insert((life, *ticket), self.calls.len());
                 self.calls.push(Call {
                     run: fence.run,
+                    candidate: *candidate,
                     at: now,
                     cancelled_at: None,
                     facts: Vec::new(),
@@ -461,6 +467,7 @@ impl Names {
         let mut sent = 0;
         let answer = Step::Answer {
             message: message.clone(),
+            fallback: (call.candidate > 0).then_some(call.candidate),
             beats: beats(call.at, &own, &mut sent),
         };
         let on_cancel = call.cancelled_at.map(|at| Step::OnCancel {

@@ -74,6 +74,7 @@ pub(super) enum Value {
 /// Words that begin another sentence and are no names.
 const RESERVED: &[&str] = &[
     "model",
+    "fallback",
     "store",
     "process",
     "clock",

@@ -74,6 +74,9 @@ impl Judge<'_> {
             Cond::Stopped(m) => *what == What::Stopped(run(m)),
             Cond::Seen(m) => *what == What::Seen(run(m)),
             Cond::Retries(m) => *what == What::Retrying(run(m)),
+            Cond::FallsBack(m, n) => {
+                matches!(what, What::FallsBack(of, to) if *of == run(m) && u64::from(*to) == *n)
+            }
             Cond::Stands(m, stand) => matches!(what, What::Stands(of, place)
                 if *of == run(m) && self.stands(stand, *place)),
             Cond::Waited(m, active, queued) => {
@@ -107,6 +110,7 @@ impl Judge<'_> {
                     | What::Bound(of, _)
                     | What::Seen(of)
                     | What::Retrying(of)
+                    | What::FallsBack(of, _)
                     | What::Finishing(of)
                     | What::End(of, _)
                     | What::Called(of)

@@ -3,7 +3,7 @@
 //! One row for each number of the core's [`Config`]. A test holds the table complete, so that
 //! a new number gets its name here.
 
-use tidegate_core::{Budget, Config};
+use tidegate_core::{Budget, Config, ProviderConfig};
 
 use super::error::Trouble;
 use super::form::{Hole, Value, fill};
@@ -20,6 +20,7 @@ enum Kind {
     Mode,
     Drop,
     ProviderTimeout,
+    Fallbacks,
     AgentBudget,
 }
 
@@ -35,6 +36,7 @@ const fn knob(name: &'static str, kind: Kind) -> Knob {
 const KNOBS: &[Knob] = &[
     knob("provider.class", Kind::Class),
     knob("provider.timeout", Kind::ProviderTimeout),
+    knob("fallbacks", Kind::Fallbacks),
     knob("agent.budget", Kind::AgentBudget),
     knob("lane.cap", Kind::Count(|c| &mut c.global_lane_cap)),
     knob("lane.grace", Kind::Time(|c| &mut c.lane_grace_ms)),
@@ -84,6 +86,10 @@ const KNOBS: &[Knob] = &[
         "recovery.silences",
         Kind::Few(|c| &mut c.recovery.silences_max),
     ),
+    knob(
+        "recovery.retry-after-max",
+        Kind::Time(|c| &mut c.recovery.retry_after_max_ms),
+    ),
     knob("queue.session", Kind::Count(|c| &mut c.session_queue_cap)),
     knob("queue.load", Kind::Count(|c| &mut c.load_queue_cap)),
     knob("cap.runs", Kind::Count(|c| &mut c.live_runs_cap)),
@@ -128,6 +134,7 @@ pub(super) fn read(cursor: &mut Cursor<'_>, config: &mut Config) -> Result<(), T
         Kind::Mode => config.queue.mode = phrase(MODES, "a queue mode", cursor)?,
         Kind::Drop => config.queue.drop = phrase(DROPS, "a drop policy", cursor)?,
         Kind::ProviderTimeout => config.provider.timeout_ms = Some(time(cursor)?),
+        Kind::Fallbacks => config.fallbacks = fallbacks(cursor)?,
         Kind::AgentBudget => {
             if let Value::Budget(budget) = fill(Hole::Budget, cursor)? {
                 config.agent_budget = Some(budget);
@@ -135,6 +142,28 @@ pub(super) fn read(cursor: &mut Cursor<'_>, config: &mut Config) -> Result<(), T
         }
     }
     Ok(())
+}
+
+/// The providers behind the first one: the place of each, and its own silence limit.
+fn fallbacks(cursor: &mut Cursor<'_>) -> Result<Vec<ProviderConfig>, Trouble> {
+    let mut found = Vec::new();
+    loop {
+        let class = phrase(CLASSES, "a provider's place", cursor)?;
+        let timeout_ms = match cursor.peek() {
+            None | Some(",") => None,
+            Some(_) => Some(time(cursor)?),
+        };
+        found.push(ProviderConfig { class, timeout_ms });
+        if !cursor.take(",") {
+            return Ok(found);
+        }
+    }
+}
+
+fn show_fallback(fallback: &ProviderConfig) -> String {
+    let timeout = fallback.timeout_ms.map(show_time);
+    let timeout = timeout.map_or(String::new(), |time| format!(" {time}"));
+    format!("{}{timeout}", say(CLASSES, &fallback.class))
 }
 
 fn time(cursor: &mut Cursor<'_>) -> Result<u64, Trouble> {
@@ -178,6 +207,10 @@ fn show(knob: &Knob, config: &Config) -> String {
             .timeout_ms
             .map(show_time)
             .unwrap_or_default(),
+        Kind::Fallbacks => {
+            let all: Vec<String> = config.fallbacks.iter().map(show_fallback).collect();
+            all.join(", ")
+        }
         Kind::AgentBudget => config.agent_budget.map(show_budget).unwrap_or_default(),
     }
 }
@@ -209,6 +242,16 @@ mod tests {
                 class: ProviderClass::Local,
                 timeout_ms: Some(1),
             },
+            fallbacks: vec![
+                ProviderConfig {
+                    class: ProviderClass::SelfHosted,
+                    timeout_ms: Some(2),
+                },
+                ProviderConfig {
+                    class: ProviderClass::Cloud,
+                    timeout_ms: None,
+                },
+            ],
             agent_budget: Some(Budget::Unlimited),
             global_lane_cap: 3,
             finish_tail_ms: 4,
@@ -252,6 +295,7 @@ mod tests {
                 delay_ms: 35,
                 delay_max_ms: 36,
                 silences_max: 37,
+                retry_after_max_ms: 38,
             },
         };
         let lines = written(&odd);

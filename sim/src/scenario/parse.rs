@@ -277,6 +277,8 @@ impl Reader {
             known
                 .check_step(step)
                 .map_err(|trouble| self.fail(line, column, trouble))?;
+            self.check_chain(step)
+                .map_err(|trouble| self.fail(line, column, trouble))?;
         }
         for expect in &self.scenario.expects {
             let names = expect.what.names();
@@ -292,6 +294,21 @@ impl Reader {
             }
         }
         Ok(())
+    }
+
+    /// A fallback that answers is one of the chain; a planted fault may make that longer.
+    fn check_chain(&self, step: &Step) -> Result<(), Trouble> {
+        let there_are = self.scenario.config.fallbacks.len();
+        match step {
+            Step::Answer {
+                fallback: Some(n), ..
+            } if usize::from(*n) > there_are && self.scenario.fault.is_none() => {
+                let says =
+                    format!("there is no fallback {n}: the setting `fallbacks` names {there_are}");
+                Err(Trouble::new(1, says))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn fail(&self, line: usize, column: usize, trouble: Trouble) -> ScenarioError {

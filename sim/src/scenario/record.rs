@@ -45,6 +45,8 @@ pub(super) enum What {
     Seen(RunId),
     /// A call failed, and the run waits to ask again.
     Retrying(RunId),
+    /// A provider could not answer, and this one of the chain is asked.
+    FallsBack(RunId, u16),
     /// The end is told to all.
     End(RunId, Ended),
     /// The model is called.
@@ -120,6 +122,7 @@ impl Record {
                 Event::Bound { turn } => What::Bound(*run, *turn),
                 Event::Seen => What::Seen(*run),
                 Event::Retrying { .. } => What::Retrying(*run),
+                Event::Fallback { candidate, .. } => What::FallsBack(*run, *candidate),
                 Event::Waited {
                     active_ahead,
                     queued_ahead,

@@ -391,8 +391,12 @@ impl<'a> Stage<'a> {
             | Output::Reset { .. }
             | Output::Configure { .. }
             | Output::Lookup { .. } => self.order(output),
-            Output::StartModel { ticket, fence } => {
-                let call = self.calls.start(*ticket, fence.run, self.now);
+            Output::StartModel {
+                ticket,
+                fence,
+                candidate,
+            } => {
+                let call = self.calls.start(*ticket, fence.run, *candidate, self.now);
                 self.next_fact(call);
             }
             Output::CancelModel { ticket } => {

@@ -183,8 +183,10 @@ const fn refuses(error: StoreError, ends_only: bool, for_ms: u64) -> Step {
 
 /// Reads one step.
 pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Step, Trouble> {
-    if cursor.peek() != Some("model") {
-        return choose(STEPS, "step", false, cursor);
+    match cursor.peek() {
+        Some("model") => {}
+        Some("fallback") => return fallback_answers(cursor),
+        _ => return choose(STEPS, "step", false, cursor),
     }
     let (message, on_cancel) = model(cursor)?;
     if on_cancel && cursor.take_all("goes on") {
@@ -200,8 +202,48 @@ pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Step, Trouble> {
     Ok(if on_cancel {
         Step::OnCancel { message, beats }
     } else {
-        Step::Answer { message, beats }
+        let fallback = None;
+        Step::Answer {
+            message,
+            fallback,
+            beats,
+        }
     })
+}
+
+/// Reads how a fallback answers.
+fn fallback_answers(cursor: &mut Cursor<'_>) -> Result<Step, Trouble> {
+    cursor.next();
+    let here = cursor.clone();
+    let number = match fill(Hole::Number, cursor) {
+        Ok(Value::Number(n)) => u16::try_from(n).ok().filter(|&n| n > 0),
+        _ => None,
+    };
+    let which = || here.trouble(&format!("which fallback, from 1 to {}", u16::MAX));
+    let number = number.ok_or_else(which)?;
+    if !cursor.take("answers") {
+        let word = cursor.peek().unwrap_or_default();
+        return Err(cursor.trouble("`answers`").near(word, ["answers"]));
+    }
+    let message = answered(cursor)?;
+    let beats = beats::read(cursor)?;
+    let fallback = Some(number);
+    Ok(Step::Answer {
+        message,
+        fallback,
+        beats,
+    })
+}
+
+/// The message of an answer, up to and with the colon.
+fn answered(cursor: &mut Cursor<'_>) -> Result<String, Trouble> {
+    let Value::Word(message) = fill(Hole::Message, cursor)? else {
+        return Err(cursor.trouble("a message's name"));
+    };
+    if !cursor.take(":") {
+        return Err(cursor.trouble("`:` and the answer"));
+    }
+    Ok(message)
 }
 
 /// Reads a model's line up to and with its colon: the message, and whether it is about a
@@ -215,13 +257,7 @@ fn model(cursor: &mut Cursor<'_>) -> Result<(String, bool), Trouble> {
             .trouble("`answers` or `on cancel of`")
             .near(word, ["answers", "on"]));
     }
-    let Value::Word(message) = fill(Hole::Message, cursor)? else {
-        return Err(cursor.trouble("a message's name"));
-    };
-    if !cursor.take(":") {
-        return Err(cursor.trouble("`:` and the answer"));
-    }
-    Ok((message, on_cancel))
+    Ok((answered(cursor)?, on_cancel))
 }
 
 /// Writes one step.
@@ -301,7 +337,14 @@ pub(super) fn write(step: &Step) -> String {
             format!("{client} aborts {what}{session}")
         }
         Step::Leave { client } => format!("{client} leaves"),
-        Step::Answer { message, beats } => format!("model answers {message}: {}", say_beats(beats)),
+        Step::Answer {
+            message,
+            fallback,
+            beats,
+        } => {
+            let who = fallback.map_or("model".into(), |n| format!("fallback {n}"));
+            format!("{who} answers {message}: {}", say_beats(beats))
+        }
         Step::OnCancel { message, beats } if beats.is_empty() => {
             format!("model on cancel of {message}: goes on")
         }
@@ -393,6 +436,7 @@ mod tests {
             "model answers m1: asks to wait 2s, then fails with status 429",
             "model answers m1: 1 chunks, asks to wait for ever, then fails (usage window)",
             "model answers m1: reasoning, pause 1s, keep-alive, then refuses",
+            "fallback 2 answers m1: begins, 2 chunks, then completes",
             "model on cancel of m1: silence",
             "model on cancel of m1: goes on",
             "model on cancel of m1: pause 40s, then completes",

@@ -342,8 +342,14 @@ fn say_output(output: &Output, cast: &Cast, client: &Client<'_>) -> String {
             )
         }
         Output::Lookup { run, .. } => format!("look up {}", cast.run_name(*run)),
-        Output::StartModel { fence, .. } => {
-            format!("call the model for {}", cast.run_name(fence.run))
+        Output::StartModel {
+            fence, candidate, ..
+        } => {
+            let whom = match candidate {
+                0 => "the model".into(),
+                n => format!("fallback {n}"),
+            };
+            format!("call {whom} for {}", cast.run_name(fence.run))
         }
         Output::CancelModel { ticket } => {
             format!("stop the model of {}", cast.subject(ticket.subject, None))
@@ -454,6 +460,10 @@ fn say_event(event: &Event, cast: &Cast) -> String {
         } => format!(
             "retrying in {}, call {call} of {calls_max}, instead of {}",
             show_time(*delay_ms),
+            say(ENDED, &Ended::of(*because))
+        ),
+        Event::Fallback { candidate, because } => format!(
+            "fallback {candidate} instead of {}",
             say(ENDED, &Ended::of(*because))
         ),
         Event::Text { from, to, .. } => format!("text {from} to {to}"),

@@ -218,7 +218,7 @@ mod tests {
             let case = shrink_choices(&Source::Seed(seed), Some(fault), code).expect("it fails");
             assert_eq!(case.violation.code, code);
             assert!(
-                case.recording.cut.is_none() && case.size < 120,
+                case.recording.cut.is_none() && case.size < 200,
                 "{}",
                 case.size
             );

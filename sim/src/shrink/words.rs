@@ -314,12 +314,15 @@ fn output(output: &Output) -> Option<String> {
             run(fence.run),
             fence.attempt.0
         ),
-        Output::StartModel { fence, .. } => {
-            format!(
-                "call the model for {} (attempt {})",
-                run(fence.run),
-                fence.attempt.0
-            )
+        Output::StartModel {
+            fence, candidate, ..
+        } => {
+            let whom = match candidate {
+                0 => "the model".into(),
+                n => format!("fallback {n}"),
+            };
+            let attempt = fence.attempt.0;
+            format!("call {whom} for {} (attempt {attempt})", run(fence.run))
         }
         Output::CancelModel { ticket } => format!("cancel the call of {}", subject(ticket.subject)),
         Output::Respond {
@@ -360,6 +363,11 @@ fn output(output: &Output) -> Option<String> {
                 "show {}#{seq}: call {call} of {calls_max} in {}, instead of {}",
                 run(*of),
                 time(*delay_ms),
+                outcome(*because)
+            ),
+            Event::Fallback { candidate, because } => format!(
+                "show {}#{seq}: fallback {candidate} is asked, instead of {}",
+                run(*of),
                 outcome(*because)
             ),
             Event::Text { from, to, .. } => format!("show {}#{seq}: text {from}..{to}", run(*of)),

@@ -19,7 +19,7 @@ use std::hash::{Hash, Hasher};
 use tidegate_core::{Digest, Input, Now, Output, SessionId, Subject, Time};
 
 use crate::adapter::{System, Trick};
-use crate::check::silence::allowed;
+use crate::check::silence::{allowed, part};
 use crate::check::{Check, Checks};
 use crate::choices::Choices;
 use crate::coverage::Operations;
@@ -31,7 +31,7 @@ use crate::violation::{Code, Violation};
 use clients::Clients;
 use provider::{Patience, Provider};
 use queue::{Event, Life, Queue, Refusing};
-use store::Store;
+use store::{Store, StoredRun};
 use swarm::Swarm;
 
 /// Wall time at the start of every run: 2026-01-01.
@@ -380,18 +380,29 @@ impl<'a> World<'a> {
                 self.store.queue.push_back(output.clone());
                 self.begin_batch();
             }
-            Output::StartModel { ticket, fence } => {
-                let own = self.store.run(fence.run).and_then(|row| row.budget);
-                let limits = allowed(&self.swarm.config, own);
+            Output::StartModel {
+                ticket,
+                fence,
+                candidate,
+            } => {
+                let row = self.store.run(fence.run);
+                let own = row.and_then(|row| row.budget);
+                let left_ms = row.and_then(StoredRun::left_ms);
+                let config = &self.swarm.config;
+                let part = part(config, *candidate, left_ms);
+                let limits = allowed(config, *candidate, own);
+                let unbounded = limits.idle_ms.is_none();
+                let limits = limits.with_part(part);
                 let patience = Patience {
                     first_ms: limits.first_ms,
                     idle_ms: limits.idle_ms,
+                    unbounded,
                     budget_ms: limits.budget_ms,
                 };
                 let call = self.provider.start(
                     self.choices,
                     &self.swarm,
-                    *ticket,
+                    (*ticket, *candidate),
                     fence.session,
                     patience,
                 );

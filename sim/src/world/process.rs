@@ -8,7 +8,7 @@ use tidegate_core::{Budget, Input, RequestId, SessionId};
 
 use super::clients::session;
 use super::queue::{Event, Refusing};
-use super::swarm::Script;
+use super::swarm::{Script, few};
 use super::{Phase, World, moment};
 use crate::check::silence::allowed;
 use crate::check::{Check, Rest};
@@ -66,7 +66,9 @@ impl World<'_> {
             let ms = self.choices.pick(self.swarm.outage_ms, "outage for");
             let kind = self.choices.pick(OUTAGES.len() as u64, "outage");
             let script = OUTAGES.get(usize::try_from(kind).unwrap_or(0)).copied();
-            self.queue.put(at, 0, Event::Outage(script));
+            let all = self.choices.chance(1, 2, "outage of all");
+            self.queue
+                .put(at, 0, Event::Outage(script.map(|script| (script, all))));
             self.queue.put(at + ms, 0, Event::Outage(None));
         }
         for _ in 0..self.swarm.drains {
@@ -119,7 +121,7 @@ impl World<'_> {
         }
         match *fault {
             Event::Refusing(what) => self.refusing = what,
-            Event::Outage(script) => self.provider.outage = script,
+            Event::Outage(outage) => self.provider.outage = outage,
             Event::Start => self.start(),
             Event::Drain(budget_ms) => self.drain(budget_ms),
             Event::Freeze(ms) => {
@@ -252,20 +254,20 @@ impl World<'_> {
             Some(Budget::Limited(100_000)),
             Some(Budget::Unlimited),
         ];
-        let silent = owns
-            .into_iter()
-            .map(|own| {
-                let limits = allowed(config, own);
-                limits.first_ms + limits.idle_ms.unwrap_or(0)
-            })
+        let chain = few(config.fallbacks.len());
+        let silent = (0..=chain)
+            .flat_map(|candidate| owns.map(|own| allowed(config, candidate, own)))
+            .map(|limits| limits.first_ms + limits.idle_ms.unwrap_or(0))
             .max()
             .unwrap_or(0);
         let store = 8 * (self.swarm.commit_ms + self.swarm.report_ms + config.store_retry_max_ms);
         let quiet = u64::from(config.queue_debounces_max) * config.queue.debounce_ms.max(20_000);
         let call = silent + self.provider.longest_ms + 2 * config.lane_grace_ms + store;
-        // A run asks again: as often as the configured number, after each wait that it may keep.
+        // A run asks again: as often as the configured number, after each wait that it may keep,
+        // and each provider of its chain.
         let recovery = config.recovery;
         let again = u64::from(recovery.retries_max.max(recovery.rate_limit_retries_max));
+        let again = again + u64::from(chain);
         let each = call + quiet + again.saturating_mul(call + recovery.delay_max_ms);
         let each = each + (again + 1) * self.provider.asked_ms;
         let runs =

@@ -36,6 +36,8 @@ pub(crate) struct Patience {
     pub(crate) first_ms: u64,
     /// `None`: no limit.
     pub(crate) idle_ms: Option<u64>,
+    /// Whether its provider itself has no idle limit.
+    pub(crate) unbounded: bool,
     /// `None`: no limit.
     pub(crate) budget_ms: Option<u64>,
 }
@@ -106,8 +108,9 @@ pub(crate) struct Provider {
     life_from: usize,
     /// From the heal on: who stays silent. Everybody else is answered.
     healed: Option<Vec<SessionId>>,
-    /// How every call is answered until the outage is over.
-    pub(crate) outage: Option<Script>,
+    /// How every call is answered until the outage is over, and whether it is one of all
+    /// providers or of the first choice.
+    pub(crate) outage: Option<(Script, bool)>,
     /// The longest script so far, in milliseconds.
     pub(crate) longest_ms: u64,
     /// The longest wait that it asked for and a run may keep, in milliseconds.
@@ -120,7 +123,7 @@ impl Provider {
         &mut self,
         choices: &mut dyn Choices,
         swarm: &Swarm,
-        ticket: Ticket,
+        (ticket, candidate): (Ticket, u16),
         session: SessionId,
         patience: Patience,
     ) -> usize {
@@ -128,9 +131,10 @@ impl Provider {
         let script = match &self.healed {
             Some(victims) if victims.contains(&session) => Script::SilentFirst,
             Some(_) => Script::Answer,
-            None => match self.outage {
-                Some(script) => script,
-                None => SCRIPTS[choices.weighted(&swarm.scripts, "script")],
+            None => match (self.outage, swarm.temper(candidate)) {
+                (Some((script, all)), _) if all || candidate == 0 => script,
+                (_, Some(script)) => script,
+                _ => SCRIPTS[choices.weighted(&swarm.scripts, "script")],
             },
         };
         let mut beats = draw(choices, swarm, script, patience);
@@ -144,7 +148,7 @@ impl Provider {
             session,
             version: 0,
             over: false,
-            unbounded: patience.idle_ms.is_none(),
+            unbounded: patience.unbounded,
             sent: 0,
             beats,
         });
@@ -245,7 +249,7 @@ fn draw(choices: &mut dyn Choices, swarm: &Swarm, script: Script, patience: Pati
             }
             return beats;
         }
-        Script::Error | Script::Refused | Script::Limited => {
+        Script::Error | Script::Refused | Script::Limited | Script::Denied => {
             let end = What::End(ModelEnd::Failed(error(choices, swarm, script, patience)));
             return vec![beat(choices.pick(2_000, "end"), end)];
         }
@@ -325,7 +329,8 @@ fn error(
     let (status, marker) = match script {
         Script::Refused => (None, Marker::Connect),
         Script::Limited => (Some(429), Marker::RateLimit),
-        _ => match choices.pick(8, "status") {
+        Script::Denied => (Some(401), Marker::Auth),
+        _ => match choices.pick(9, "status") {
             0 => (Some(500), Marker::None),
             1 => (Some(429), Marker::RateLimit),
             2 => (Some(529), Marker::Overloaded),
@@ -333,11 +338,12 @@ fn error(
             4 => (Some(400), Marker::ContextOverflow),
             5 => (Some(200), Marker::NotAStream),
             6 => (Some(408), Marker::None),
+            7 => (Some(400), Marker::Format),
             _ => (Some(429), Marker::UsageWindow),
         },
     };
     let retry_after = match script {
-        Script::Refused => RetryAfter::Unsaid,
+        Script::Refused | Script::Denied => RetryAfter::Unsaid,
         _ => retry_after(choices, swarm, patience),
     };
     let detail = choices.chance(1, 2, "detail");

@@ -38,8 +38,9 @@ pub(crate) enum Event {
     Fact { call: usize, version: u32 },
     /// The store begins to refuse, or stops.
     Refusing(Refusing),
-    /// From now on the model answers every call so, or as it is drawn again.
-    Outage(Option<Script>),
+    /// From now on the model answers every call so, of all providers or of the first choice; or as it
+    /// is drawn again.
+    Outage(Option<(Script, bool)>),
     /// The process is told to end in order, within so many milliseconds.
     Drain(Option<u64>),
     /// The process is started again.

@@ -68,10 +68,12 @@ pub(crate) enum Script {
     FinishedOpen,
     /// Too many requests.
     Limited,
+    /// Refused credentials.
+    Denied,
 }
 
 /// All scripts, by index.
-pub(crate) const SCRIPTS: [Script; 16] = [
+pub(crate) const SCRIPTS: [Script; 17] = [
     Script::Answer,
     Script::Reasoning,
     Script::Drip,
@@ -88,7 +90,22 @@ pub(crate) const SCRIPTS: [Script; 16] = [
     Script::Flood,
     Script::FinishedOpen,
     Script::Limited,
+    Script::Denied,
 ];
+
+/// How a provider may answer for all its life; the first is as drawn for each call.
+const TEMPERS: [Option<Script>; 7] = [
+    None,
+    Some(Script::SilentFirst),
+    Some(Script::Denied),
+    Some(Script::Refused),
+    Some(Script::Limited),
+    Some(Script::SilentLater),
+    Some(Script::Error),
+];
+
+/// The most providers behind the first one.
+const FALLBACKS: u64 = 3;
 
 /// How a provider takes a cancel, in the order of [`Swarm::cancels`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +134,8 @@ pub(crate) struct Swarm {
     pub(crate) act_gap_ms: u64,
     pub(crate) acts: [u64; ACTS.len()],
     pub(crate) scripts: [u64; SCRIPTS.len()],
+    /// How each provider of the chain answers for all its life, where that is one way.
+    tempers: Vec<Option<Script>>,
     pub(crate) cancels: [u64; CANCELS.len()],
     /// Most chunks of an answer.
     pub(crate) chunks: u64,
@@ -216,11 +235,13 @@ impl Swarm {
     pub(crate) fn draw(choices: &mut dyn Choices) -> Self {
         choices.begin("swarm");
         let config = config(choices);
+        let tempers = tempers(choices, config.fallbacks.len());
         let swarm = Self {
             sessions: choices.between(3, 6, "sessions"),
             act_gap_ms: one_of(choices, &[15_000, 25_000, 8_000], "act gap"),
             acts: weights(choices, 24, "acts"),
             scripts: weights(choices, 24, "scripts"),
+            tempers,
             cancels: weights(choices, 8, "cancels"),
             chunks: one_of(choices, &[12, 4, 24], "chunks"),
             chunk_gap_ms: one_of(choices, &[60, 400, 5, 2_000], "chunk gap"),
@@ -259,6 +280,12 @@ impl Swarm {
         swarm
     }
 
+    /// How a provider answers, if it does so for all its life.
+    pub(crate) fn temper(&self, candidate: u16) -> Option<Script> {
+        let temper = self.tempers.get(usize::from(candidate));
+        temper.copied().flatten()
+    }
+
     /// What an order to the store takes at most, with its report, while the store works: the
     /// batch under way, its own, and the way back behind other reports of its session.
     pub(crate) const fn store_ms(&self) -> u64 {
@@ -268,6 +295,7 @@ impl Swarm {
     /// The drawn values, by name, for people.
     pub(crate) fn header(&self) -> Vec<(&'static str, u64)> {
         let config = &self.config;
+        let out = self.tempers.iter().flatten().count() as u64;
         let mut header = vec![
             ("provider class", config.provider.class as u64),
             (
@@ -332,6 +360,9 @@ impl Swarm {
             ("retry delay ms", config.recovery.delay_ms),
             ("retry delay max ms", config.recovery.delay_max_ms),
             ("silent calls", u64::from(config.recovery.silences_max)),
+            ("retry-after max ms", config.recovery.retry_after_max_ms),
+            ("fallbacks", config.fallbacks.len() as u64),
+            ("out for all their life", out),
             ("chats of four", self.chats),
             ("routes", self.routes),
             ("rooms and heartbeats", u64::from(self.speakers)),
@@ -379,6 +410,7 @@ const SCRIPT_NAMES: [&str; SCRIPTS.len()] = [
     "provider floods",
     "provider finishes and keeps the call open",
     "provider limits the rate",
+    "provider refuses the key",
 ];
 
 const MODE_NAMES: [&str; MODES.len() + 1] = [
@@ -413,7 +445,7 @@ fn limited(budget: Option<Budget>) -> u64 {
     }
 }
 
-fn config(choices: &mut dyn Choices) -> Config {
+fn provider(choices: &mut dyn Choices) -> ProviderConfig {
     let class = match choices.pick(4, "class") {
         0 | 1 => ProviderClass::Cloud,
         2 => ProviderClass::SelfHosted,
@@ -423,12 +455,39 @@ fn config(choices: &mut dyn Choices) -> Config {
         0 => None,
         ms => Some(ms),
     };
+    ProviderConfig { class, timeout_ms }
+}
+
+/// Who is asked when the first provider can't answer: nobody in about a half of the seeds.
+fn fallbacks(choices: &mut dyn Choices) -> Vec<ProviderConfig> {
+    let many = match choices.chance(1, 2, "fallbacks") {
+        true => choices.between(1, FALLBACKS, "fallbacks"),
+        false => 0,
+    };
+    (0..many).map(|_| provider(choices)).collect()
+}
+
+/// How the providers of a chain are: one of three is out for all its life, most of all the first.
+fn tempers(choices: &mut dyn Choices, fallbacks: usize) -> Vec<Option<Script>> {
+    if fallbacks == 0 {
+        return Vec::new();
+    }
+    let mut temper = |at: usize| match choices.chance(1, if at == 0 { 2 } else { 4 }, "temper") {
+        true => TEMPERS[index(choices.pick(TEMPERS.len() as u64, "temper"))],
+        false => None,
+    };
+    (0..=fallbacks).map(&mut temper).collect()
+}
+
+fn config(choices: &mut dyn Choices) -> Config {
+    let first = provider(choices);
     let agent_budget = match one_of(choices, &[0, 0, 40_000, 200_000], "agent budget") {
         0 => None,
         ms => Some(Budget::Limited(ms)),
     };
     Config {
-        provider: ProviderConfig { class, timeout_ms },
+        provider: first,
+        fallbacks: fallbacks(choices),
         agent_budget,
         global_lane_cap: small(one_of(choices, &[8, 1, 2, 3], "lane cap")),
         lane_grace_ms: one_of(choices, &[30_000, 3_000, 8_000], "lane grace"),
@@ -481,6 +540,7 @@ fn recovery(choices: &mut dyn Choices) -> RecoveryConfig {
             delay_ms: one_of(choices, &[200, 20, 1_000, 5_000], "retry delay"),
             delay_max_ms: one_of(choices, &[2_000, 300, 30_000], "retry delay max"),
             silences_max: few(one_of(choices, &[2, 1, 5, 3], "silent calls")),
+            retry_after_max_ms: one_of(choices, &[60_000, 1_000, 0], "retry-after max"),
         },
     }
 }
@@ -489,7 +549,11 @@ fn index(n: u64) -> usize {
     usize::try_from(n).unwrap_or(0)
 }
 
-fn few(n: u64) -> u16 {
+/// A number that is small anyhow.
+pub(crate) fn few<N>(n: N) -> u16
+where
+    u16: TryFrom<N>,
+{
     u16::try_from(n).unwrap_or(u16::MAX)
 }
 

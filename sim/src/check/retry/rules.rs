@@ -32,6 +32,8 @@ pub(super) enum Why {
     Silences,
     Window,
     Budget,
+    /// Another provider is asked instead.
+    Elsewhere,
 }
 
 /// What may be waited, in milliseconds.
@@ -45,6 +47,14 @@ pub(super) struct Span {
     pub(super) asked: bool,
 }
 
+/// The place of a call: how many providers are behind the one that failed, and when the run's
+/// budget is over.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Place {
+    pub(super) behind: usize,
+    pub(super) budget: Option<Time>,
+}
+
 /// What a run has behind it, in this life of the process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Past {
@@ -55,7 +65,7 @@ pub(super) struct Past {
     /// When the outage began.
     outage_since: Option<Time>,
     /// Silent calls in a row.
-    silences: u16,
+    pub(super) silences: u16,
 }
 
 /// The class of an error: what was recognised beats the status (spec 5.3).
@@ -139,13 +149,23 @@ impl Past {
         }
     }
 
+    /// Whether so many calls were silent that no other is made.
+    pub(super) fn is_tired(&self, config: &RecoveryConfig) -> bool {
+        self.silences >= config.silences_max.max(1)
+    }
+
+    /// Another provider is asked: what was waited for does not count with it.
+    pub(super) const fn with_another(&mut self) {
+        self.outage_since = None;
+    }
+
     /// Takes note of a failure, and says what may be waited before the next call.
     pub(super) fn failed(
         &mut self,
         config: &RecoveryConfig,
         now: Time,
         (trouble, asked_ms): (Trouble, u64),
-        budget: Option<Time>,
+        place: Place,
     ) -> Result<Span, Why> {
         match trouble {
             Trouble::Lasting => return Err(Why::Lasting),
@@ -157,8 +177,17 @@ impl Past {
         if self.retries >= self.most(config) {
             return Err(Why::Count);
         }
-        if self.silences >= config.silences_max.max(1) {
+        if self.is_tired(config) {
             return Err(Why::Silences);
+        }
+        let far = |ms| config.retry_after_max_ms > 0 && ms > config.retry_after_max_ms;
+        let elsewhere = match trouble {
+            Trouble::Silence => true,
+            Trouble::RateLimit => far(asked_ms),
+            _ => false,
+        };
+        if elsewhere && place.behind > 0 {
+            return Err(Why::Elsewhere);
         }
         let middle = (0..self.retries).fold(config.delay_ms, |ms, _| ms.saturating_mul(2));
         let middle = middle.min(config.delay_max_ms);
@@ -172,7 +201,11 @@ impl Past {
                 return Err(Why::Window);
             }
         }
-        if let Some(left_ms) = budget.map(|end| end.since(now)) {
+        if let Some(left_ms) = place.budget.map(|end| end.since(now)) {
+            let sharers = u64::try_from(place.behind)
+                .unwrap_or(u64::MAX)
+                .saturating_add(1);
+            let left_ms = left_ms / sharers;
             if least_ms >= left_ms {
                 return Err(Why::Budget);
             }
@@ -195,7 +228,7 @@ mod tests {
     fn waits(trouble: Trouble, config: &RecoveryConfig) -> (Vec<u64>, Why) {
         let (mut past, mut now, mut waits) = (Past::default(), Time(0), Vec::new());
         loop {
-            match past.failed(config, now, (trouble, 0), None) {
+            match past.failed(config, now, (trouble, 0), Place::default()) {
                 Ok(span) => {
                     let middle = (span.least_ms * 2).min(config.delay_max_ms);
                     past.retries += 1;
@@ -227,7 +260,10 @@ mod tests {
     #[test]
     fn a_wait_that_is_asked_for_is_the_least_and_must_fit() {
         let config = RecoveryConfig::default();
-        let first = |trouble, budget| Past::default().failed(&config, Time(0), trouble, budget);
+        let first = |trouble, budget| {
+            let place = Place { behind: 0, budget };
+            Past::default().failed(&config, Time(0), trouble, place)
+        };
         let span = first((Trouble::RateLimit, 2_000), None).expect("it fits");
         assert_eq!((span.least_ms, span.most_ms), (2_000, 2_000));
         let end = Some(Time(2_000));
@@ -235,5 +271,24 @@ mod tests {
         assert_eq!(short, Err(Why::Budget));
         let beyond = first((Trouble::Outage, 90_001), None);
         assert_eq!(beyond, Err(Why::Window));
+    }
+
+    /// P15, B-050, B-051: with others behind it a provider waits within its part of the time, and
+    /// what hangs or is far away is not waited for at all.
+    #[test]
+    fn with_others_behind_it_a_provider_has_a_part_of_the_time() {
+        let config = RecoveryConfig::default();
+        let first = |trouble, behind| {
+            let budget = Some(Time(180_000));
+            let place = Place { behind, budget };
+            let span = Past::default().failed(&config, Time(0), trouble, place);
+            span.map(|span| span.room_ms)
+        };
+        assert_eq!(first((Trouble::RateLimit, 0), 2), Ok(59_999));
+        assert_eq!(first((Trouble::RateLimit, 60_000), 2), Err(Why::Budget));
+        assert_eq!(first((Trouble::RateLimit, 60_001), 1), Err(Why::Elsewhere));
+        assert_eq!(first((Trouble::RateLimit, 60_001), 0), Ok(179_999));
+        assert_eq!(first((Trouble::Silence, 0), 1), Err(Why::Elsewhere));
+        assert_eq!(first((Trouble::Outage, 0), 1), Ok(89_999));
     }
 }
