@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::models::{ModelCall, ModelEvent, ModelSink, Models};
+use crate::store::TranscriptRow;
 
 /// Events that a call may be ahead of its forwarder.
 const SINK_CAPACITY: usize = 64;
@@ -33,11 +34,12 @@ pub(crate) enum Said {
     End(ModelEnd),
 }
 
-enum Call {
-    /// Its transcript is being read.
-    Reading(Fence),
-    /// Its task runs.
-    Running(Fence, JoinHandle<()>),
+struct Call {
+    fence: Fence,
+    /// Which provider of the chain it asks.
+    candidate: u16,
+    /// None while its transcript is being read.
+    task: Option<JoinHandle<()>>,
 }
 
 /// All calls under way, by ticket.
@@ -61,42 +63,59 @@ impl Calls {
     }
 
     /// Notes a call whose transcript is being read.
-    pub(crate) fn prepare(&mut self, ticket: Ticket, fence: Fence) {
-        self.by_ticket.insert(ticket, Call::Reading(fence));
+    pub(crate) fn prepare(&mut self, ticket: Ticket, fence: Fence, candidate: u16) {
+        let call = Call {
+            fence,
+            candidate,
+            task: None,
+        };
+        self.by_ticket.insert(ticket, call);
     }
 
     /// Whose call it is, if it is under way.
     pub(crate) fn fence(&self, ticket: Ticket) -> Option<Fence> {
-        self.by_ticket.get(&ticket).map(|call| match call {
-            Call::Reading(fence) | Call::Running(fence, _) => *fence,
-        })
+        self.by_ticket.get(&ticket).map(|call| call.fence)
     }
 
-    /// Starts a prepared call. One that was cancelled meanwhile is not started.
-    pub(crate) fn start(&mut self, ticket: Ticket, call: ModelCall) {
+    /// What people call a provider of the chain.
+    pub(crate) fn name(&self, candidate: u16) -> Arc<str> {
+        self.models.name(candidate)
+    }
+
+    /// Starts a prepared call about `transcript`. One that was cancelled meanwhile is not
+    /// started.
+    pub(crate) fn start(&mut self, ticket: Ticket, transcript: Vec<TranscriptRow>) {
         let Some(entry) = self.by_ticket.get_mut(&ticket) else {
             return;
         };
-        let Call::Reading(fence) = *entry else { return };
-        let task = tokio::task::spawn(listen(
+        if entry.task.is_some() {
+            return;
+        }
+        let fence = entry.fence;
+        let call = ModelCall {
+            session: fence.session,
+            run: fence.run,
+            attempt: fence.attempt,
+            candidate: entry.candidate,
+            transcript,
+        };
+        entry.task = Some(tokio::task::spawn(listen(
             ticket,
             self.models.clone(),
             call,
             self.events.clone(),
-        ));
-        *entry = Call::Running(fence, task);
+        )));
     }
 
     /// Drops a call; its connection closes with it. Whether it was under way.
     pub(crate) fn cancel(&mut self, ticket: Ticket) -> bool {
-        match self.by_ticket.remove(&ticket) {
-            Some(Call::Running(_, task)) => {
-                task.abort();
-                true
-            }
-            Some(Call::Reading(_)) => true,
-            None => false,
+        let Some(call) = self.by_ticket.remove(&ticket) else {
+            return false;
+        };
+        if let Some(task) = call.task {
+            task.abort();
         }
+        true
     }
 
     /// Notes that a call has ended.
@@ -106,7 +125,7 @@ impl Calls {
 
     pub(crate) fn cancel_all(&mut self) {
         for (_, call) in core::mem::take(&mut self.by_ticket) {
-            if let Call::Running(_, task) = call {
+            if let Some(task) = call.task {
                 task.abort();
             }
         }

@@ -75,9 +75,13 @@ impl Driver {
             | Output::Reset { .. }
             | Output::Configure { .. }
             | Output::Lookup { .. } => self.order_store(order),
-            Output::StartModel { ticket, fence } => {
+            Output::StartModel {
+                ticket,
+                fence,
+                candidate,
+            } => {
                 self.contents.open(owner(fence), Content::default());
-                self.calls.prepare(ticket, fence);
+                self.calls.prepare(ticket, fence, candidate);
                 let session = fence.session;
                 self.job(Origin::Call(ticket), StoreOp::Transcript { session });
             }
@@ -398,6 +402,11 @@ impl Driver {
                 call,
                 calls_max,
                 delay_ms,
+                because,
+            },
+            Event::Fallback { candidate, because } => RunEvent::Fallback {
+                from: self.calls.name(candidate.saturating_sub(1)),
+                to: self.calls.name(candidate),
                 because,
             },
             Event::Finishing { outcome } => RunEvent::Finishing { outcome },

@@ -1,5 +1,7 @@
 //! What the driver asks of a model provider.
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 use tidegate_core::{Attempt, Marker, ModelEnd, ProviderError, RetryAfter, RunId, SessionId};
 use tokio::sync::mpsc;
@@ -15,6 +17,8 @@ pub struct ModelCall {
     pub run: RunId,
     /// Its attempt.
     pub attempt: Attempt,
+    /// Which provider of the chain is asked: 0 is the first choice, n the n-th fallback (P15).
+    pub candidate: u16,
     /// The transcript, oldest first. The last user row is the run's message.
     pub transcript: Vec<TranscriptRow>,
 }
@@ -84,9 +88,14 @@ impl ModelSink {
     }
 }
 
-/// A model provider. Dropping the returned future cancels the call and closes its
-/// connection. It keeps no clock of its own: limits are the core's (law 1).
+/// The model providers of the chain. Dropping the returned future cancels the call and closes
+/// its connection. It keeps no clock of its own: limits are the core's (law 1).
 pub trait Models: Send + Sync + 'static {
-    /// Makes one call and reports to `sink`. Repeats nothing by itself.
+    /// Makes one call and reports to `sink`. Asks the call's candidate and no other, and
+    /// repeats nothing by itself.
     fn call(&self, call: ModelCall, sink: ModelSink) -> BoxFuture<'static, ModelEnd>;
+
+    /// What people call a candidate. Everybody who follows a run may be told it: it holds no
+    /// address and no key.
+    fn name(&self, candidate: u16) -> Arc<str>;
 }

@@ -201,6 +201,16 @@ pub enum RunEvent {
         /// How the run would have ended.
         because: Outcome,
     },
+    /// A provider could not answer, and the next of the chain is asked. What follows is another
+    /// attempt: its text begins anew (P15).
+    Fallback {
+        /// What people call the one that could not.
+        from: Arc<str>,
+        /// What people call the one that is asked now.
+        to: Arc<str>,
+        /// How the run would have ended.
+        because: Outcome,
+    },
     /// The assistant's text grew.
     Text {
         /// By this.

@@ -10,7 +10,7 @@ use tidegate_core::{
 use crate::calls::{CallEvent, Said};
 use crate::content::Names;
 use crate::driver::{Driver, DriverError};
-use crate::models::{ModelCall, ModelEvent};
+use crate::models::ModelEvent;
 use crate::store::StoreDone;
 use crate::writer::{Done, Origin};
 
@@ -23,21 +23,13 @@ impl Driver {
                     self.hand_in(input);
                 }
             }
-            (Origin::Call(ticket), StoreDone::Transcript(rows)) => {
-                match (rows, self.calls.fence(ticket)) {
-                    (Ok(transcript), Some(fence)) => {
-                        let call = ModelCall {
-                            session: fence.session,
-                            run: fence.run,
-                            attempt: fence.attempt,
-                            transcript,
-                        };
-                        self.calls.start(ticket, call);
-                    }
-                    (Err(error), Some(_)) => self.transcript_unreadable(ticket, error),
-                    (_, None) => {}
+            (Origin::Call(ticket), StoreDone::Transcript(rows)) => match rows {
+                Ok(transcript) => self.calls.start(ticket, transcript),
+                Err(error) if self.calls.fence(ticket).is_some() => {
+                    self.transcript_unreadable(ticket, error);
                 }
-            }
+                Err(_) => {}
+            },
             (Origin::Save { owner, from, end }, StoreDone::Saved { kept }) => {
                 // A piece that was not kept is sent again with the next save.
                 if let Some(content) = self.contents.get_mut(owner)

@@ -3,6 +3,8 @@
 //! The same transcript gives the same reply. It shows that a message gets through and how
 //! to set a real provider up; it never pretends to understand.
 
+use std::sync::Arc;
+
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tidegate_core::ModelEnd;
@@ -22,6 +24,11 @@ impl Models for DemoModel {
             ModelEnd::Completed
         }
         .boxed()
+    }
+
+    /// It is the only one: nothing comes before or after it.
+    fn name(&self, _candidate: u16) -> Arc<str> {
+        "demo".into()
     }
 }
 

@@ -50,34 +50,40 @@ struct Turn<'a> {
     texts: Vec<&'a str>,
     /// Messages that gave way before it and are told.
     dropped: Vec<&'a str>,
+    /// What the last of its broken attempts had said.
+    left: Option<&'a str>,
 }
 
-/// The messages of a transcript, oldest first. What a crash left of an attempt is no
-/// message: the run was, or is now, done again.
+/// The messages of a transcript, oldest first. What a broken attempt left is no message if the
+/// run was, or is now, done again; of a run that never got further it is all there was.
 pub(crate) fn messages(transcript: &[TranscriptRow]) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     let mut turn: Option<Turn<'_>> = None;
-    for row in transcript
-        .iter()
-        .filter(|row| row.mark != RowMark::Interrupted)
-    {
-        match row.role {
-            Role::User => {
+    let mut left = None;
+    for row in transcript {
+        match (row.mark, row.role) {
+            (RowMark::Interrupted, _) => {
+                if let Some(turn) = turn.as_mut().filter(|_| !row.text.is_empty()) {
+                    turn.left = Some(&row.text);
+                }
+            }
+            (_, Role::User) => {
                 if let Some(before) = turn.take_if(|turn| turn.run != row.turn) {
-                    before.end(&mut messages);
+                    left = before.end(left, &mut messages);
                 }
                 turn.get_or_insert_with(|| Turn::new(row.turn)).add(row);
             }
-            Role::Assistant => {
+            (_, Role::Assistant) => {
+                let mut own = None;
                 if let Some(before) = turn.take() {
-                    before.end(&mut messages);
+                    own = before.end(left.take(), &mut messages);
                 }
-                messages.push(Message::assistant(reply(row)));
+                messages.push(Message::assistant(reply(row, own)));
             }
         }
     }
     if let Some(last) = turn {
-        last.end(&mut messages);
+        last.end(left, &mut messages);
     }
     messages
 }
@@ -89,6 +95,7 @@ impl<'a> Turn<'a> {
             queue: None,
             texts: Vec::new(),
             dropped: Vec::new(),
+            left: None,
         }
     }
 
@@ -105,14 +112,15 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Puts the turn's message behind the others; a note before it, if nobody answered the
-    /// last one. A turn of which nothing is told is no message.
-    fn end(self, messages: &mut Vec<Message>) {
+    /// Puts the turn's message behind the others; if nobody answered the last one, what was
+    /// left of its reply before it, or a note. A turn of which nothing is told is no message.
+    /// Gives what is left of its own reply.
+    fn end(self, left: Option<&str>, messages: &mut Vec<Message>) -> Option<&'a str> {
         if self.texts.is_empty() && self.dropped.is_empty() {
-            return;
+            return None;
         }
         if messages.last().is_some_and(|last| last.role == "user") {
-            messages.push(Message::assistant(NO_REPLY));
+            messages.push(Message::assistant(unanswered(left)));
         }
         let mut parts = Vec::new();
         if !self.dropped.is_empty() {
@@ -129,6 +137,7 @@ impl<'a> Turn<'a> {
             role: "user",
             content: parts.join("\n\n"),
         });
+        self.left
     }
 }
 
@@ -167,12 +176,21 @@ fn first_words(text: &str) -> String {
     line
 }
 
-fn reply(row: &TranscriptRow) -> String {
+fn reply(row: &TranscriptRow, left: Option<&str>) -> String {
     match row.mark {
         RowMark::Whole | RowMark::Interrupted | RowMark::Dropped { .. } => row.text.clone(),
-        RowMark::Partial if row.text.is_empty() => NO_REPLY.to_owned(),
-        RowMark::Partial => format!("{}\n\n{CUT_OFF}", row.text),
+        RowMark::Partial if row.text.is_empty() => unanswered(left),
+        RowMark::Partial => cut_off(&row.text),
     }
+}
+
+/// What stands for the reply of a run that ended without one.
+fn unanswered(left: Option<&str>) -> String {
+    left.map_or_else(|| NO_REPLY.to_owned(), cut_off)
+}
+
+fn cut_off(text: &str) -> String {
+    format!("{text}\n\n{CUT_OFF}")
 }
 
 #[cfg(test)]
@@ -248,7 +266,6 @@ mod tests {
     fn a_message_without_a_reply_is_followed_by_a_note() {
         let rows = turns(&[
             (Role::User, RowMark::Whole, "one"),
-            (Role::Assistant, RowMark::Interrupted, "half of"),
             (Role::User, RowMark::Whole, "two"),
             (Role::Assistant, RowMark::Partial, ""),
             (Role::User, RowMark::Whole, "three"),
@@ -267,6 +284,39 @@ mod tests {
             (Role::Assistant, RowMark::Interrupted, "half of"),
         ]);
         assert_eq!(told(&rows), [user("one")]);
+    }
+
+    /// Law 10: a run that ended while it was to be done again had said something.
+    #[test]
+    fn what_a_broken_attempt_left_is_all_that_its_run_said() {
+        let rows = turns(&[
+            (Role::User, RowMark::Whole, "one"),
+            (Role::Assistant, RowMark::Interrupted, "a third"),
+            (Role::Assistant, RowMark::Interrupted, "half of"),
+            (Role::User, RowMark::Whole, "two"),
+            (Role::User, RowMark::Whole, "three"),
+            (Role::Assistant, RowMark::Interrupted, "not this"),
+            (Role::Assistant, RowMark::Whole, "but this"),
+            (Role::User, RowMark::Whole, "four"),
+            (Role::Assistant, RowMark::Interrupted, "a beginning"),
+            (Role::Assistant, RowMark::Partial, ""),
+            (Role::User, RowMark::Whole, "five"),
+        ]);
+        let said = |text: &str| ("assistant", text.to_owned());
+        assert_eq!(
+            told(&rows),
+            [
+                user("one"),
+                said(&format!("half of\n\n{CUT_OFF}")),
+                user("two"),
+                said(NO_REPLY),
+                user("three"),
+                said("but this"),
+                user("four"),
+                said(&format!("a beginning\n\n{CUT_OFF}")),
+                user("five"),
+            ]
+        );
     }
 
     /// R44, I29, P26: one message to the model, each text whole and in its place; what a crash

@@ -1,7 +1,7 @@
 //! The chat-completions dialect: one call to an OpenAI-compatible provider.
 //!
 //! Owns what is asked, and of whom; how the answer is read is told in `answer.rs`. It keeps no clock and tries nothing twice (law 1): each event is reported as its
-//! bytes come, and the future that [`Models::call`] gave is the call; dropping it closes
+//! bytes come, and the future that `OpenAiChat::call` gave is the call; dropping it closes
 //! the connection.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use tidegate_core::{ModelEnd, ProviderClass};
-use tidegate_driver::{ModelCall, ModelSink, Models};
+use tidegate_driver::{ModelCall, ModelSink};
 use tidegate_text::provider_class;
 
 use crate::messages::{Message, messages};
@@ -106,6 +106,13 @@ impl OpenAiChat {
     pub fn class(&self) -> ProviderClass {
         self.0.class
     }
+
+    /// Makes one call, whichever candidate it names, and reports to `sink`. Dropping the future
+    /// closes the connection.
+    pub(crate) fn call(&self, call: ModelCall, sink: ModelSink) -> BoxFuture<'static, ModelEnd> {
+        let provider = Arc::clone(&self.0);
+        async move { provider.call(&call, &sink).await }.boxed()
+    }
 }
 
 /// A base URL that a key may be sent to.
@@ -134,13 +141,6 @@ fn place(url: &reqwest::Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port_or_known_default()
         .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
-}
-
-impl Models for OpenAiChat {
-    fn call(&self, call: ModelCall, sink: ModelSink) -> BoxFuture<'static, ModelEnd> {
-        let provider = Arc::clone(&self.0);
-        async move { provider.call(&call, &sink).await }.boxed()
-    }
 }
 
 #[derive(Serialize)]

@@ -9,7 +9,7 @@ mod support;
 
 use futures_util::future::{self, BoxFuture};
 use futures_util::{FutureExt, StreamExt, stream};
-use support::{Call, Server};
+use support::{Call, Server, one};
 use tidegate_core::{ErrorClass, Marker, RetryAfter, Wall};
 use tidegate_models::{HttpAnswer, HttpRequest, OpenAiChat, Transport, TransportError};
 
@@ -94,7 +94,7 @@ async fn a_date_to_ask_again_is_counted_from_the_answer() {
         };
         let provider = OpenAiChat::new("http://127.0.0.1:1/v1", "m", None, transport)
             .expect("a good provider");
-        let (error, _) = Call::start(&provider, vec![]).error().await;
+        let (error, _) = Call::start(&one(provider), vec![]).error().await;
         assert_eq!(error.retry_after, RetryAfter::Ms(expected));
         assert_eq!(error.class(), ErrorClass::ServerError);
     }

@@ -74,6 +74,10 @@ impl Models for Led {
             }
         })
     }
+
+    fn name(&self, candidate: u16) -> Arc<str> {
+        format!("model {candidate}").into()
+    }
 }
 
 pub struct Stage {

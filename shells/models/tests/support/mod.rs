@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 
 use tidegate_core::{Attempt, Marker, ModelEnd, ProviderError, RunId, SessionId, Wall};
 use tidegate_driver::{ModelCall, ModelEvent, ModelSink, Models, Role, RowMark, TranscriptRow};
-use tidegate_models::{OpenAiChat, ReqwestTransport, Secret};
+use tidegate_models::{Candidate, Chain, OpenAiChat, ReqwestTransport, Secret};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -150,9 +150,19 @@ impl Connection {
     }
 }
 
-pub fn provider(url: &str) -> OpenAiChat {
-    OpenAiChat::new(url, "tide-1", Secret::new(KEY), ReqwestTransport::new(url))
+pub fn provider(url: &str) -> Chain {
+    one(chat(url, KEY))
+}
+
+pub fn chat(url: &str, key: &str) -> OpenAiChat {
+    OpenAiChat::new(url, "tide-1", Secret::new(key), ReqwestTransport::new(url))
         .expect("a good provider")
+}
+
+/// A chain of one.
+pub fn one(chat: OpenAiChat) -> Chain {
+    let name = "tide/tide-1".into();
+    Chain::new(vec![Candidate { name, chat }])
 }
 
 pub fn row(role: Role, mark: RowMark, text: &str) -> TranscriptRow {
@@ -182,10 +192,16 @@ pub struct Call {
 
 impl Call {
     pub fn start(models: &impl Models, transcript: Vec<TranscriptRow>) -> Self {
+        Self::ask(models, 0, transcript)
+    }
+
+    /// The same, of another provider of the chain.
+    pub fn ask(models: &impl Models, candidate: u16, transcript: Vec<TranscriptRow>) -> Self {
         let call = ModelCall {
             session: SessionId::from_u128(1),
             run: RunId::from_u128(1),
             attempt: Attempt(1),
+            candidate,
             transcript,
         };
         let (sink, events) = ModelSink::channel(64);
