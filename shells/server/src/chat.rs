@@ -104,9 +104,13 @@ impl Call {
                 self.answer(Ok(to_value(&ack(&run_key, &place))));
                 self.accepted(&run_key, &session_key, at.0, &place);
             }
-            Ok(Reply::InFlight { run_key, .. }) => {
+            Ok(Reply::InFlight {
+                run_key,
+                session_key,
+            }) => {
                 let ack = ChatSendAck::of(run_key.as_ref(), SendStatus::InFlight);
                 self.answer(Ok(to_value(&ack)));
+                self.remind(&session_key, &run_key);
             }
             Ok(Reply::Final { finished, .. }) => {
                 self.respond(project::send_replay(&self.id, &finished));

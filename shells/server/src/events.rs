@@ -48,6 +48,8 @@ pub(crate) struct Listener {
     pub(crate) roster: bool,
     /// The sessions that it hears all of, and how far their rows were told to it.
     pub(crate) keys: BTreeMap<Arc<str>, (u64, u64)>,
+    /// The step of a run that it was told of last because it asked: the run and the number.
+    reminded: Option<(Arc<str>, u64)>,
 }
 
 /// Of which runs a connection hears.
@@ -126,6 +128,7 @@ impl Hub {
             interest,
             roster: false,
             keys: BTreeMap::new(),
+            reminded: None,
         };
         state.listeners.insert(id, listener);
         Listening {
@@ -178,7 +181,8 @@ impl Hub {
         let droppable = matches!(event.event, RunEvent::Text { .. });
         let key = &event.session_key;
         let mut state = self.lock();
-        let told = state.with_log(key, |log, total| log.take(event, total));
+        let newcomers = state.next;
+        let told = state.with_log(key, |log, total| log.take(event, newcomers, total));
         state.tell_run(key, &told, droppable);
         if let Some(change) = changes::of(event, &state) {
             state.tell_change(&change);
@@ -226,6 +230,30 @@ impl Hub {
         state.let_go(key);
     }
 
+    /// A connection asked for a run that is in flight: where the run waits for its next
+    /// attempt, it is told so, unless it was told before. Who subscribed to the session was.
+    pub fn remind(&self, listener: u64, key: &str, run: &str) {
+        let mut state = self.lock();
+        let State {
+            logs, listeners, ..
+        } = &mut *state;
+        let step = logs.get(key).and_then(|log| log.step_for(run, listener));
+        let (Some((number, told)), Some(hearer)) = (step, listeners.get_mut(&listener)) else {
+            return;
+        };
+        let now = Some((Arc::from(run), number));
+        if hearer.interest != Interest::Everything
+            || hearer.keys.contains_key(key)
+            || hearer.reminded == now
+        {
+            return;
+        }
+        hearer.reminded = now;
+        for (name, payload) in &told {
+            hearer.outbox.event(name, payload, false);
+        }
+    }
+
     /// Tells a conversation something that belongs to no run.
     pub fn tell_chat(&self, about: &About, said: ChatState) {
         let mut state = self.lock();
@@ -241,11 +269,12 @@ impl Hub {
         self.lock().logs.get(key).map_or(0, |log| log.appended)
     }
 
-    /// The run at work and the number of the last event, if no rows came since `appended`.
+    /// The run at work and the number of the last event that it tells, if no rows came since
+    /// `appended`.
     pub fn look(&self, key: &str, appended: u64) -> Option<(Option<InFlightRun>, u64)> {
         let state = self.lock();
         let log = state.logs.get(key)?;
-        (log.appended == appended).then(|| (log.in_flight(), log.last()))
+        (log.appended == appended).then(|| (log.in_flight(), log.shown()))
     }
 
     /// Lets a connection hear all of a session from here on, and answers its request in the

@@ -54,6 +54,18 @@ struct LiveRun {
     text: Option<Arc<Published>>,
     /// How many bytes of its text were told.
     told: usize,
+    /// Why its next attempt is not there yet.
+    step: Option<Step>,
+}
+
+/// A model is asked again, or another one: what stands until the next attempt begins.
+#[derive(Debug)]
+struct Step {
+    event: Arc<Published>,
+    /// The number of the last event before it.
+    behind: u64,
+    /// Connections from this number on were not there when it was told.
+    newcomers: u64,
 }
 
 #[derive(Debug)]
@@ -158,8 +170,9 @@ impl SessionLog {
         true
     }
 
-    /// Takes an event in and gives its payloads. `total` counts the bytes of all logs.
-    pub fn take(&mut self, event: &Arc<Published>, total: &mut usize) -> Vec<Told> {
+    /// Takes an event in and gives its payloads. Connections from number `newcomers` on are
+    /// not there yet; `total` counts the bytes of all logs.
+    pub fn take(&mut self, event: &Arc<Published>, newcomers: u64, total: &mut usize) -> Vec<Told> {
         let about = About::published(event);
         if let Some(expected) = self.expected.get_mut(&event.run_key) {
             expected.spoken = true;
@@ -172,6 +185,7 @@ impl SessionLog {
                 let run = self.runs.entry(Arc::clone(&event.run_key)).or_default();
                 run.start = Some(Arc::clone(event));
                 run.text = None;
+                run.step = None;
                 let had_text = std::mem::take(&mut run.told) > 0;
                 self.appended += 1;
                 let mut told = self.tell(&about, words::said(&event.event), total);
@@ -199,10 +213,20 @@ impl SessionLog {
                 self.runs.entry(Arc::clone(&event.run_key)).or_default();
                 self.appended += 1;
             }
-            RunEvent::Waited { .. }
-            | RunEvent::Seen
-            | RunEvent::Retrying { .. }
-            | RunEvent::Finishing { .. } => {
+            RunEvent::Retrying { .. } | RunEvent::Fallback { .. } => {
+                let run = self.runs.entry(Arc::clone(&event.run_key)).or_default();
+                run.step = Some(Step {
+                    event: Arc::clone(event),
+                    behind: self.last,
+                    newcomers,
+                });
+            }
+            // No further attempt comes.
+            RunEvent::Finishing { .. } => {
+                let run = self.runs.entry(Arc::clone(&event.run_key)).or_default();
+                run.step = None;
+            }
+            RunEvent::Waited { .. } | RunEvent::Seen => {
                 self.runs.entry(Arc::clone(&event.run_key)).or_default();
             }
         }
@@ -246,11 +270,8 @@ impl SessionLog {
         let run = self.runs.entry(Arc::clone(&event.run_key)).or_default();
         let goes_on = run.told + delta.len() == text.len();
         let before = goes_on.then_some(run.told);
-        *run = LiveRun {
-            start: run.start.take(),
-            text: Some(Arc::clone(event)),
-            told: text.len(),
-        };
+        run.text = Some(Arc::clone(event));
+        run.told = text.len();
         self.tell_text(about, text, before, total)
     }
 
@@ -364,8 +385,48 @@ impl SessionLog {
                     events.push(step(name, &about, text_of(text), None, self.last));
                 }
             }
+            if let Some(step) = &run.step {
+                events.extend(self.told_again(step).iter().map(again));
+            }
         }
         events
+    }
+
+    /// The step at which a run waits for its next attempt, for a connection that was not there
+    /// when it was told.
+    pub fn step_for(&self, run: &str, listener: u64) -> Option<(u64, Vec<Told>)> {
+        let step = self.runs.get(run)?.step.as_ref()?;
+        (listener >= step.newcomers).then(|| (step.behind, self.told_again(step)))
+    }
+
+    fn told_again(&self, step: &Step) -> Vec<Told> {
+        let about = About::published(&step.event);
+        let (agent, chat) = words::said(&step.event.event);
+        let agent = words::written(&about.agent(agent, self.last));
+        let chat = chat.map(|chat| words::written(&about.chat(chat, self.last)));
+        let chat = chat.map(|chat| (event_name::CHAT, chat));
+        [(event_name::AGENT, agent)]
+            .into_iter()
+            .chain(chat)
+            .collect()
+    }
+
+    /// The number of the last event of which [`in_flight`](Self::in_flight) has all: a step at
+    /// which a run waits is told behind it.
+    pub fn shown(&self) -> u64 {
+        let steps = self.runs.values().filter_map(|run| run.step.as_ref());
+        let Some(behind) = steps.map(|step| step.behind).min() else {
+            return self.last;
+        };
+        let later = self.ring.iter().rev();
+        let mut later = later.take_while(|entry| entry.seq > behind);
+        let first = self.ring.front().map_or(self.last + 1, |entry| entry.seq);
+        let all_said = later.all(|entry| matches!(entry.kind, Kind::Said(_)));
+        if all_said && first <= behind + 1 {
+            behind
+        } else {
+            self.last
+        }
     }
 
     /// The run at work, as far as it was told.

@@ -29,7 +29,7 @@ impl Events {
             at: Wall(self.seq),
             event,
         };
-        let told = self.log.take(&Arc::new(published), &mut self.total);
+        let told = self.log.take(&Arc::new(published), 0, &mut self.total);
         told.iter()
             .map(|(_, text)| serde_json::from_str(text).unwrap())
             .collect()
@@ -243,4 +243,37 @@ fn a_log_is_idle_when_nobody_needs_it() {
     events.start("q", 1);
     events.end("q", "");
     assert!(!events.log.accepted(&"q".into()), "it was heard of already");
+}
+
+/// R140, P15: a step stands behind the text until the next attempt begins or none comes any more
+#[test]
+fn a_run_that_waits_is_told_with_its_step() {
+    let mut events = Events::new();
+    let fallback = || RunEvent::Fallback {
+        from: "a/b".into(),
+        to: "c/d".into(),
+        because: Outcome::Completed,
+    };
+    let whole = |events: &Events| -> Vec<String> { events.log.whole().iter().map(brief).collect() };
+    events.start("r", 1);
+    events.text("r", "half", "half");
+    assert_eq!(events.log.shown(), 3);
+    events.tell("r", fallback());
+    let told = [
+        "5 agent start",
+        "5 agent |half",
+        "5 chat half!",
+        "5 agent fallback",
+        "5 chat status",
+    ];
+    assert_eq!(whole(&events), told);
+    assert_eq!((events.log.shown(), events.log.last()), (3, 5));
+    assert_eq!(events.missed(3), ["4 agent fallback", "5 chat status"]);
+    events.start("r", 2);
+    assert_eq!(whole(&events), ["8 agent start"]);
+    assert_eq!(events.log.shown(), 8);
+    events.tell("r", fallback());
+    let outcome = Outcome::Completed;
+    events.tell("r", RunEvent::Finishing { outcome });
+    assert_eq!(whole(&events), ["11 agent start"]);
 }

@@ -246,6 +246,7 @@ impl Call {
                     session_key,
                 }) => {
                     self.acknowledge(ack(&run_key, &session_key, AckStatus::InFlight));
+                    self.remind(&session_key, &run_key);
                 }
                 Ok(Reply::Final { finished, .. }) => {
                     return self.respond(project::agent_final(&self.id, &finished));
@@ -261,6 +262,11 @@ impl Call {
             acknowledged = true;
             drop(hold.take());
         }
+    }
+
+    /// Tells who asked for a run in flight where that waits.
+    pub(crate) fn remind(&self, session_key: &str, run_key: &str) {
+        self.shared.hub.remind(self.listener, session_key, run_key);
     }
 
     fn acknowledge(&self, ack: AgentAck) {

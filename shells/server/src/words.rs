@@ -113,6 +113,12 @@ pub(crate) fn said(event: &RunEvent) -> (AgentData, Option<ChatState>) {
             reason: sentences::outcome_word(*because).to_owned(),
             message: sentences::of_call(*because),
         },
+        RunEvent::Fallback { from, to, because } => InputStep::Fallback {
+            from: from.to_string(),
+            to: to.to_string(),
+            reason: sentences::outcome_word(*because).to_owned(),
+            message: sentences::of_call(*because),
+        },
     };
     both(step)
 }

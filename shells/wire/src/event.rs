@@ -160,6 +160,18 @@ pub enum InputStep {
         /// The same in a sentence.
         message: String,
     },
+    /// A provider could not answer, and the next of the chain is asked: the text begins anew
+    /// (P15).
+    Fallback {
+        /// The model that could not, as the configuration calls it: `provider/model`.
+        from: String,
+        /// The model that is asked now.
+        to: String,
+        /// What went wrong, as a word: `timeout`, or a class of failures such as `auth`.
+        reason: String,
+        /// The same in a sentence.
+        message: String,
+    },
     /// A step that only other gateways tell. Never sent by ours.
     #[serde(other)]
     Other,

@@ -319,6 +319,14 @@ fn events_of_runs() {
     };
     assert_snapshot!(chat(ChatState::Status(again())), @r#"{"runId":"r","sessionKey":"k","agentId":"main","seq":1,"sessionSeq":7,"state":"status","phase":"retrying","attempt":2,"maxAttempts":9,"delayMs":1000,"reason":"network","message":"it broke"}"#);
     assert_snapshot!(text(&agent(AgentData::RunStatus(again()))), @r#"{"runId":"r","sessionKey":"agent:main:main","agentId":"main","stream":"run_status","data":{"phase":"retrying","attempt":2,"maxAttempts":9,"delayMs":1000,"reason":"network","message":"it broke"},"seq":1,"ts":2}"#);
+    let another = || InputStep::Fallback {
+        from: "p/m".to_owned(),
+        to: "q/n".to_owned(),
+        reason: "auth".to_owned(),
+        message: "it refused".to_owned(),
+    };
+    assert_snapshot!(chat(ChatState::Status(another())), @r#"{"runId":"r","sessionKey":"k","agentId":"main","seq":1,"sessionSeq":7,"state":"status","phase":"fallback","from":"p/m","to":"q/n","reason":"auth","message":"it refused"}"#);
+    assert_snapshot!(text(&agent(AgentData::RunStatus(another()))), @r#"{"runId":"r","sessionKey":"agent:main:main","agentId":"main","stream":"run_status","data":{"phase":"fallback","from":"p/m","to":"q/n","reason":"auth","message":"it refused"},"seq":1,"ts":2}"#);
     assert_snapshot!(chat(ChatState::Status(step())), @r#"{"runId":"r","sessionKey":"k","agentId":"main","seq":1,"sessionSeq":7,"state":"status","phase":"waited","ms":3,"activeAhead":1,"queuedAhead":2}"#);
     assert_snapshot!(text(&agent(AgentData::RunStatus(step()))), @r#"{"runId":"r","sessionKey":"agent:main:main","agentId":"main","stream":"run_status","data":{"phase":"waited","ms":3,"activeAhead":1,"queuedAhead":2},"seq":1,"ts":2}"#);
     let shutdown = Shutdown {

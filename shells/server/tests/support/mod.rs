@@ -91,6 +91,10 @@ impl Models for Script {
             ModelEnd::Completed
         })
     }
+
+    fn name(&self, candidate: u16) -> Arc<str> {
+        format!("script/{candidate}").into()
+    }
 }
 
 /// A running gateway.
