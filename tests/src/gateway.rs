@@ -133,6 +133,12 @@ impl Gateway {
         self.leading(args, Running::start)
     }
 
+    /// The same in a terminal.
+    #[must_use]
+    pub fn in_terminal(&self, args: &[&str]) -> Running {
+        self.leading(args, Running::in_terminal)
+    }
+
     /// A chat with it, through a pipe.
     #[must_use]
     pub fn chat(&self) -> Running {

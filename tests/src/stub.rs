@@ -37,6 +37,12 @@ impl Stub {
         self.leading(args, Running::start)
     }
 
+    /// The same in a terminal.
+    #[must_use]
+    pub fn in_terminal(&self, args: &[&str]) -> Running {
+        self.leading(args, Running::in_terminal)
+    }
+
     /// Starts a chat that leads here, through a pipe.
     ///
     /// # Panics

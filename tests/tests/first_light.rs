@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
-use tidegate_tests::{Gateway, Provider, signal};
+use tidegate_tests::{Gateway, Provider};
 
 fn state() -> tempfile::TempDir {
     tempfile::tempdir().expect("a directory for the state")
@@ -80,7 +80,7 @@ async fn a_reply_is_printed_while_it_grows() {
     let dir = state();
     let mut provider = Provider::start().await;
     let gateway = Gateway::with_provider(dir.path(), &provider.url()).await;
-    let mut agent = gateway.command(&["agent", "-m", "count"]);
+    let mut agent = gateway.in_terminal(&["agent", "-m", "count"]);
     let mut call = provider.call().await;
     assert_eq!(call.message(), "count");
     assert!(call.begin().await && call.text("one, ").await);
@@ -91,7 +91,7 @@ async fn a_reply_is_printed_while_it_grows() {
     let said = agent.ended().await;
     assert_eq!(
         (said.code, said.stdout.as_str()),
-        (Some(0), "one, two, three\n"),
+        (Some(0), "one, two, three\r\n"),
         "{said:#?}"
     );
 }
@@ -158,15 +158,15 @@ async fn ctrl_c_stops_the_run_and_exits_130() {
     let dir = state();
     let mut provider = Provider::start().await;
     let gateway = Gateway::with_provider(dir.path(), &provider.url()).await;
-    let mut agent = gateway.command(&["agent", "-m", "talk", "--idempotency-key", "long"]);
+    let mut agent = gateway.in_terminal(&["agent", "-m", "talk", "--idempotency-key", "long"]);
     let mut call = provider.call().await;
     assert!(call.begin().await && call.text("On and on").await);
     agent.says("On and on").await;
-    signal(agent.pid(), "INT").await;
+    agent.presses("\u{3}").await;
     let said = agent.ended().await;
     assert_eq!(said.code, Some(130), "{said:#?}");
-    assert_eq!(said.stdout, "On and on\n");
-    assert!(said.stderr.contains("the run was stopped"), "{said:#?}");
+    assert!(said.stdout.starts_with("On and on"), "{said:#?}");
+    assert!(said.stdout.contains("the run was stopped"), "{said:#?}");
     call.closed().await;
     let end = gateway
         .run(&[
@@ -275,6 +275,10 @@ async fn a_refusing_provider_fails_the_run_with_its_words() {
         said.stderr.contains("401") || said.stderr.contains("this key is no key"),
         "{said:#?}"
     );
+    let agent = gateway.command(&["agent", "-m", "hi", "--json"]);
+    assert!(provider.call().await.refuse(401, "no key").await);
+    let told = agent.ended().await.json();
+    assert_eq!(told["error"]["details"]["reason"], "auth", "{told:#}");
     let agent = gateway.command(&["agent", "-m", "again"]);
     let mut call = provider.call().await;
     assert!(call.begin().await && call.text("Well.").await && call.done().await);

@@ -138,34 +138,30 @@ async fn a_rate_limits_own_wait_is_kept() {
 async fn a_reply_that_broke_off_begins_anew_and_is_given_once() {
     let mut stage = Stage::set(&[]).await;
     let line = ["agent", "-m", "tell", "--idempotency-key", "one"];
-    let mut agent = stage.gateway.command(&line);
+    let mut reader = stage.gateway.in_terminal(&line);
     let mut call = stage.provider.call().await;
     assert!(call.begin().await && call.text("Once upon").await);
-    agent.says("Once upon").await;
+    reader.says("Once upon").await;
+    let script = stage.gateway.command(&line);
     let mut json = line.to_vec();
     json.push("--json");
-    let script = stage.gateway.command(&json);
+    let json = stage.gateway.command(&json);
     call.break_off();
-    agent.notes("; asking again in ").await;
+    reader.says("; asking again in ").await;
     let mut call = stage.provider.call().await;
     let spoken = call.conversation();
     assert_eq!(spoken.iter().filter(|row| row.0 == "user").count(), 1);
     assert!(call.begin().await && call.text("There ").await && call.text("was.").await);
     assert!(call.done().await);
-    let said = agent.ended().await;
-    assert_eq!(
-        (said.code, said.stdout.as_str()),
-        (Some(0), "Once upon\nThere was.\n"),
-        "{said:#?}"
-    );
-    let anew = "tidegate: the reply begins anew\n";
-    assert!(said.stderr.ends_with(anew), "{said:#?}");
+    let said = reader.ended().await;
+    assert_eq!(said.code, Some(0), "{said:#?}");
+    let anew = "tidegate: the reply begins anew\r\nThere was.\r\n";
+    assert!(said.stdout.ends_with(anew), "{said:#?}");
     let said = script.ended().await;
-    assert_eq!(
-        (said.code, said.stderr.as_str()),
-        (Some(0), ""),
-        "{said:#?}"
-    );
+    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "There was.\n"));
+    assert!(!said.stderr.contains("begins anew"), "{said:#?}");
+    let said = json.ended().await;
+    assert_eq!(said.code, Some(0), "{said:#?}");
     let payloads = &said.json()["result"]["payloads"];
     assert_eq!(payloads[0]["text"], "There was.", "{said:#?}");
 }

@@ -126,19 +126,19 @@ async fn a_gateway_that_goes_down_leaves_the_run_alive() {
 #[tokio::test]
 async fn a_second_ctrl_c_exits_at_once() {
     let stub = Stub::listen().await;
-    let mut agent = stub.command(&["agent", "-m", "hi", "--idempotency-key", "k"]);
+    let mut agent = stub.in_terminal(&["agent", "-m", "hi", "--idempotency-key", "k"]);
     let mut played = stub.welcome().await;
     accept(&mut played).await;
     played.event("agent", text("k", "On and on")).await;
     agent.says("On and on").await;
-    signal(agent.pid(), "INT").await;
+    agent.presses("\u{3}").await;
     let abort = played.request().await;
     assert_eq!(abort["method"], "chat.abort");
     assert_eq!(
         abort["params"],
         json!({ "runId": "k", "sessionKey": "agent:main:resolved" })
     );
-    signal(agent.pid(), "INT").await;
+    agent.presses("\u{3}").await;
     let said = agent.ended().await;
     assert_eq!(said.code, Some(130), "{said:#?}");
 }
@@ -192,7 +192,7 @@ async fn frames_that_are_none_are_said_to_be_none() {
 #[tokio::test]
 async fn only_the_own_runs_text_is_printed() {
     let stub = Stub::listen().await;
-    let mut agent = stub.command(&["agent", "-m", "hi", "--idempotency-key", "mine"]);
+    let mut agent = stub.in_terminal(&["agent", "-m", "hi", "--idempotency-key", "mine"]);
     let mut played = stub.welcome().await;
     let request = accept(&mut played).await;
     played.event("agent", text("another", "not this")).await;
@@ -205,5 +205,5 @@ async fn only_the_own_runs_text_is_printed() {
     played.event("agent", text("mine", "This.")).await;
     agent.says("This.").await;
     played.ok(&request, finished(&request, "ok", "This.")).await;
-    assert_eq!(agent.ended().await.stdout, "This.\n");
+    assert_eq!(agent.ended().await.stdout, "This.\r\n");
 }

@@ -1,11 +1,13 @@
-//! What the commands say when a model is asked again. Pure; that it is, is the gateway's word.
+//! What the commands say when a model is asked again, or another one. Pure; that it is, is the
+//! gateway's word.
 
 use tidegate_wire::InputStep;
 
 /// What is said before a reply whose shown part no longer counts.
 pub const ANEW: &str = "the reply begins anew";
 
-/// Why and when a model is asked again; `None`: the step tells something else.
+/// Why and when a model is asked again, or which other one; `None`: the step tells something
+/// else.
 #[must_use]
 pub fn asking(step: &InputStep) -> Option<String> {
     match step {
@@ -19,6 +21,9 @@ pub fn asking(step: &InputStep) -> Option<String> {
             "{message}; asking again in {} s (call {attempt} of {max_attempts})",
             seconds(*delay_ms)
         )),
+        InputStep::Fallback {
+            from, to, message, ..
+        } => Some(format!("{from}: {message}; asking {to} instead")),
         _ => None,
     }
 }
@@ -50,5 +55,21 @@ mod tests {
         assert_eq!(said(651), "it broke; asking again in 0.7 s (call 2 of 9)");
         assert!(said(u64::MAX).contains(" s (call 2 of 9)"));
         assert_eq!(asking(&InputStep::Seen), None);
+    }
+
+    /// P15: who could not, why, and who is asked now.
+    #[test]
+    fn another_model_is_told_in_one_line() {
+        let another = InputStep::Fallback {
+            from: "openai/gpt".to_owned(),
+            to: "proxy/x".to_owned(),
+            reason: "network".to_owned(),
+            message: "it broke".to_owned(),
+        };
+        let said = asking(&another);
+        assert_eq!(
+            said.as_deref(),
+            Some("openai/gpt: it broke; asking proxy/x instead")
+        );
     }
 }

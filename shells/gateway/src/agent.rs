@@ -149,7 +149,7 @@ impl Run {
     }
 
     fn heard(&mut self, event: Event) {
-        if self.json || event.event != event_name::AGENT {
+        if event.event != event_name::AGENT {
             return;
         }
         let Some(Ok(event)) = event.payload.map(serde_json::from_value::<AgentEvent>) else {
@@ -160,8 +160,11 @@ impl Run {
         }
         match event.data {
             AgentData::Assistant { text, .. } => {
-                let piece = self.reply.grow(&text);
-                show(&piece);
+                // What was written into a pipe can't be taken back if the reply begins anew.
+                if self.is_terminal && !self.json {
+                    let piece = self.reply.grow(&text);
+                    show(&piece);
+                }
             }
             AgentData::RunStatus(step) => {
                 if let Some(note) = again::asking(&step) {

@@ -260,7 +260,7 @@ pub struct AgentArgs {
     #[arg(short, long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub message: String,
     /// The conversation that the message belongs to. Default: the agent's main session.
-    #[arg(long, value_name = "K", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(long, visible_alias = "session", value_name = "K", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub session_key: Option<String>,
     /// Seconds of work after which the run is ended; 0 for no limit. Default: the gateway's
     /// own limit.

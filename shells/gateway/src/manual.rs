@@ -140,8 +140,8 @@ pub const CALL_EXAMPLES: &str = "  tidegate gateway call status
 
 /// `tidegate agent`.
 pub const AGENT: &str = "\
-Send a message to the agent and print its reply as it comes. A message to a session that is busy \
-waits for its turn.
+Send a message to the agent and print its reply, in a terminal as it comes. A message to a session \
+that is busy waits for its turn.
 
 Ctrl-C stops the run (chat.abort), waits until the gateway has ended it, and exits with 130. A \
 second Ctrl-C exits at once and leaves the end to the gateway. If the connection breaks after the \
@@ -149,10 +149,10 @@ message was accepted, the run goes on: send the same message with the same --ide
 you get its answer and no second run.
 
 If the model fails for a while, the gateway asks it again, and standard error says why and when. A \
-reply of which a part was printed then begins anew, on a line of its own, and is marked so.
+reply of which a terminal shows a part then begins anew, on a line of its own, and is marked so.
 
-With --json nothing is streamed; the gateway's final answer is printed as it is. Its `status` is \
-\"ok\" if and only if the run completed.";
+With --json the gateway's final answer is printed, with the error beside it if there is one. Its \
+`status` is \"ok\" if and only if the run completed.";
 
 /// Its examples.
 pub const AGENT_EXAMPLES: &str = "  tidegate agent -m \"hello\"

@@ -44,6 +44,8 @@ pub struct Problem {
     pub code: Option<String>,
     /// Whether the gateway says that the same request may succeed later.
     pub retryable: Option<bool>,
+    /// What else the gateway says of it, for programs.
+    pub details: Option<Box<Value>>,
     /// The run it is about.
     pub run_id: Option<String>,
 }
@@ -59,6 +61,7 @@ impl Problem {
             remedy: None,
             code: None,
             retryable: None,
+            details: None,
             run_id: None,
         }
     }
@@ -120,6 +123,9 @@ impl Problem {
         }
         if let Some(retryable) = self.retryable {
             error.insert("retryable".into(), retryable.into());
+        }
+        if let Some(details) = &self.details {
+            error.insert("details".into(), (**details).clone());
         }
         let mut whole = json!({ "ok": false, "error": error });
         if let Some(run_id) = &self.run_id {

@@ -328,6 +328,7 @@ pub fn refused(error: &WireError) -> Problem {
         .ok()
         .and_then(|code| code.as_str().map(Into::into));
     problem.retryable = Some(error.retryable.unwrap_or(false));
+    problem.details = error.details.clone().map(Box::new);
     problem.remedy = remedy(error);
     problem
 }

@@ -141,7 +141,7 @@ pub fn placed(ack: &ChatSendAck) -> Option<String> {
             None => "queued".into(),
         },
         InputState::Steered => {
-            "goes to the run at work if it calls the model again, else follows it".into()
+            "goes to the run at work if that has not asked its model yet, else follows it".into()
         }
         InputState::Interrupting => "interrupts the run at work".into(),
     })
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(placed(InputState::Queued, Some(2)), "queued behind 2");
         assert_eq!(
             placed(InputState::Steered, None),
-            "goes to the run at work if it calls the model again, else follows it"
+            "goes to the run at work if that has not asked its model yet, else follows it"
         );
         assert_eq!(
             placed(InputState::Interrupting, None),

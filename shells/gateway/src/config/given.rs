@@ -32,7 +32,8 @@ pub struct Flags {
     /// at the first start.
     #[arg(long, env = "TIDEGATE_GATEWAY_TOKEN", hide_env_values = true, value_parser = secret)]
     pub token: Option<Secret>,
-    /// An OpenAI-compatible server, up to and with /v1, instead of the configured provider.
+    /// An OpenAI-compatible server, up to and with /v1, instead of the configured provider and
+    /// its fallbacks.
     /// Its key, if it needs one, comes from the variable TIDEGATE_PROVIDER_KEY and from
     /// nowhere else.
     #[arg(long, value_name = "URL", requires = "model")]

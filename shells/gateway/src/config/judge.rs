@@ -10,13 +10,13 @@ use super::nearest::nearest;
 use super::read::Reading;
 use super::settings;
 use super::source::{Place, Source, echo};
-use super::table::Kind;
+use super::table::{FALLBACKS, Kind, MOST_FALLBACKS};
 use crate::supervisor::RESERVE_MS;
 
 /// Judges everything that was read and laid over it.
 pub fn judge(reading: &mut Reading) {
     providers(reading);
-    primary(reading);
+    chain(reading);
     pauses(reading);
     stop(reading);
 }
@@ -57,27 +57,72 @@ fn providers(reading: &mut Reading) {
     }
 }
 
-fn primary(reading: &mut Reading) {
-    let place = Place::of("agents.defaults.model.primary");
-    if let Some((source, text)) = reading.bare_model.take() {
-        return bare_model(reading, source, place, &text);
+/// The models that are asked: the first choice and its fallbacks.
+fn chain(reading: &mut Reading) {
+    for (source, place, text) in std::mem::take(&mut reading.bare_models) {
+        bare_model(reading, source, place, &text);
     }
-    let Some((id, model)) = settings::primary(&reading.values) else {
-        let ids = settings::provider_ids(&reading.values);
-        if let Some(id) = ids.first()
-            && !reading.values.contains_key(&place)
-            && reading.problems.before(&place).next().is_none()
-            && let Some(source) = settings::source_within(&reading.values, id)
-        {
-            let says = "is not in use, and the demo model answers: set \
-                        agents.defaults.model.primary to \"provider/model\"";
-            let place = Place::of("models.providers").name(id);
-            reading.warning(source, place, says.into());
+    idle(reading);
+    too_many(reading);
+    let chain = settings::chain(&reading.values);
+    let chain: Vec<_> = chain
+        .into_iter()
+        .map(|named| {
+            let names = (named.id.to_owned(), named.model.to_owned());
+            (named.place.clone(), names, named.is_repeated)
+        })
+        .collect();
+    for (place, (id, model), is_repeated) in chain {
+        if is_repeated {
+            let says = format!(
+                "names {} of {} once more: it is asked in its first place only",
+                echo(&model),
+                echo(&id)
+            );
+            reading.warning(source_of(reading, &place), place, says);
+        } else {
+            is_there(reading, place, &id, &model);
         }
+    }
+}
+
+/// Without a first choice nobody is asked.
+fn idle(reading: &mut Reading) {
+    let place = Place::of("agents.defaults.model.primary");
+    if reading.values.contains_key(&place) || reading.problems.before(&place).next().is_some() {
         return;
+    }
+    let fallback = settings::chain(&reading.values);
+    let fallback = fallback.first().map(|named| named.place.clone());
+    let (source, idle) = match fallback {
+        Some(fallback) => (source_of(reading, &fallback), fallback),
+        None => {
+            let ids = settings::provider_ids(&reading.values);
+            let Some(id) = ids.first() else { return };
+            let Some(source) = settings::source_within(&reading.values, id) else {
+                return;
+            };
+            (source, Place::of("models.providers").name(id))
+        }
     };
-    let (id, model) = (id.to_owned(), model.to_owned());
-    let there = Place::of("models.providers").name(&id);
+    let says = "is not in use, and the demo model answers: set \
+                agents.defaults.model.primary to \"provider/model\"";
+    reading.warning(source, idle, says.into());
+}
+
+fn too_many(reading: &mut Reading) {
+    let fallbacks = reading.values.iter();
+    let mut fallbacks = fallbacks.filter(|(_, setting)| setting.key.path == FALLBACKS);
+    if let Some((place, setting)) = fallbacks.nth(MOST_FALLBACKS) {
+        let (source, place) = (setting.source.clone(), place.clone());
+        let says = format!("is one too many; expected at most {MOST_FALLBACKS} fallbacks");
+        reading.problem(source, place, says, None);
+    }
+}
+
+/// The model that `place` names is one of a configured provider.
+fn is_there(reading: &mut Reading, place: Place, id: &str, model: &str) {
+    let there = Place::of("models.providers").name(id);
     let problems = &reading.problems;
     if problems.is_within(&there) || problems.before(&there).next().is_some() {
         // What is wrong there was said; what else would be is not known.
@@ -85,21 +130,21 @@ fn primary(reading: &mut Reading) {
     }
     let ids = provider_names(reading);
     let source = source_of(reading, &place);
-    if !ids.contains(&id) {
-        let near = nearest(&id, ids.iter().map(String::as_str));
+    if !ids.contains(id) {
+        let near = nearest(id, ids.iter().map(String::as_str));
         let near = near.map(|near| format!("{near}/{model}"));
         let says = not_there(
-            &format!("names the provider \"{}\"", echo(&id)),
+            &format!("names the provider \"{}\"", echo(id)),
             near.as_deref(),
             &ids,
         );
         return reading.problem(source, place, says, near);
     }
-    let models = settings::models(&reading.values, &id);
-    if !models.is_empty() && !models.contains(&model) {
-        let near = nearest(&model, models.iter().map(String::as_str));
+    let models = settings::models(&reading.values, id);
+    if !models.is_empty() && !models.contains(model) {
+        let near = nearest(model, models.iter().map(String::as_str));
         let near = near.map(|near| format!("{id}/{near}"));
-        let names = format!("names the model \"{}\" of {}", echo(&model), echo(&id));
+        let names = format!("names the model \"{}\" of {}", echo(model), echo(id));
         let says = not_there(&names, near.as_deref(), &models);
         reading.problem(source, place, says, near);
     }

@@ -32,7 +32,7 @@ use tidegate_wire::Secret;
 
 pub use command::{check, schema, show};
 pub use given::Given;
-pub use settings::Settings;
+pub use settings::{Provider, Settings};
 #[cfg(test)]
 pub use source::At;
 pub use source::Source;

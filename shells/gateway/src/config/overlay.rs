@@ -1,7 +1,8 @@
 //! Lays flags and variables over what the file says.
 //!
 //! It owns the order: a flag wins over a variable, both win over the file. The key of a
-//! configured provider is never sent to the address of a flag. What the values mean together
+//! configured provider is never sent to the address of a flag, and a provider of the flags has
+//! no fallbacks. What the values mean together
 //! is judged afterwards.
 
 use std::env::VarError;
@@ -13,6 +14,7 @@ use super::given::{Given, KEY_VARIABLE};
 use super::read::{COMMAND_LINE, Reading, Setting, Value};
 use super::settings::{primary, row};
 use super::source::{Place, Source};
+use super::table::FALLBACKS;
 
 /// Lays what was given over what was read.
 pub fn lay_over(reading: &mut Reading, given: &Given, lookup: Lookup<'_>) {
@@ -66,6 +68,9 @@ fn provider(reading: &mut Reading, given: &Given) -> Option<String> {
         let place = Place::provider(COMMAND_LINE, "baseUrl");
         let (value, source) = (Value::Text(url.clone()), Source::Flag("--provider-url"));
         put(reading, "models.providers.*.baseUrl", place, value, source);
+        // Whoever names one server on the line means that one.
+        let fallbacks = |setting: &Setting| setting.key.path == FALLBACKS;
+        reading.values.retain(|_, setting| !fallbacks(setting));
         return Some(COMMAND_LINE.to_owned());
     }
     if let Some((id, _)) = primary(&reading.values) {

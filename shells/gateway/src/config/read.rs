@@ -58,9 +58,9 @@ pub struct Reading {
     pub warnings: Findings,
     /// The first secret that stands in the file itself and not in a variable.
     pub bare_secret: Option<(Place, At)>,
-    /// A model that names no provider, and who set it. Which is meant is judged where the
+    /// The models that name no provider, and who set them. Which are meant is judged where the
     /// providers are known.
-    pub bare_model: Option<(Source, String)>,
+    pub bare_models: Vec<(Source, Place, String)>,
 }
 
 impl Reading {
@@ -274,7 +274,8 @@ impl Reader<'_> {
             }
             Kind::ModelName if !is_model(text) => {
                 let source = Source::File(Arc::clone(self.file), at);
-                self.reading.bare_model = Some((source, text.trim().to_owned()));
+                let bare = (source, place.clone(), text.trim().to_owned());
+                self.reading.bare_models.push(bare);
                 return None;
             }
             Kind::QueueMode | Kind::DropPolicy => match kind.choice(text.trim()) {

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::shape::{Group, Shape};
-use super::table::{Default as Otherwise, Key, Kind};
+use super::table::{Default as Otherwise, FALLBACKS, Key, Kind, MOST_FALLBACKS};
 
 /// The schema of the file.
 #[must_use]
@@ -25,7 +25,13 @@ fn of_shape(shape: &Shape) -> Value {
             "propertyNames": { "minLength": 1, "pattern": "^[^/]+$" },
             "additionalProperties": of_shape(of),
         }),
-        Shape::List(of) => json!({ "type": "array", "items": of_shape(of) }),
+        Shape::List(of) => {
+            let mut list = json!({ "type": "array", "items": of_shape(of) });
+            if matches!(&**of, Shape::Leaf(key) if key.path == FALLBACKS) {
+                list["maxItems"] = MOST_FALLBACKS.into();
+            }
+            list
+        }
         Shape::Retired(retired) => json!({
             "deprecated": true,
             "description": format!("Without effect: {}.", retired.instead),

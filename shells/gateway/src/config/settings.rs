@@ -11,7 +11,7 @@ use tidegate_wire::Secret;
 
 use super::read::{Setting, Value, Values};
 use super::source::{Place, Source, Step};
-use super::table::{Default as Otherwise, KEYS, Key};
+use super::table::{Default as Otherwise, FALLBACKS, KEYS, Key, MOST_FALLBACKS};
 use crate::supervisor::drain_budget_ms;
 
 /// What the gateway runs with.
@@ -21,15 +21,17 @@ pub struct Settings {
     pub port: u16,
     /// The token of the operator's own, and who set it.
     pub token: Option<(Secret, Source)>,
-    /// Whose model answers; `None` is the demo model.
-    pub provider: Option<Provider>,
-    /// The core's configuration but for its provider. A supervisor's limit is in its drain.
+    /// Whose models answer: the first choice and its fallbacks (P15). Empty is the demo model.
+    pub chain: Vec<Provider>,
+    /// The core's configuration but for its providers. A supervisor's limit is in its drain.
     pub core: Config,
 }
 
 /// A provider and the model to ask it for.
 #[derive(Clone, Debug)]
 pub struct Provider {
+    /// Its name in the configuration.
+    pub id: String,
     /// Where it is, up to and with `/v1`.
     pub base_url: String,
     /// The model.
@@ -84,7 +86,7 @@ impl Settings {
         Self {
             port: port.unwrap_or_default(),
             token: token.and_then(|set| Some((set.secret()?.clone(), set.source.clone()))),
-            provider: primary(values).and_then(|(id, model)| provider(values, id, model)),
+            chain: providers(values),
             core,
         }
     }
@@ -151,11 +153,62 @@ pub fn primary(values: &Values) -> Option<(&str, &str)> {
     set.text()?.split_once('/')
 }
 
+/// A model of the chain, as it is named.
+#[derive(Clone, Debug)]
+pub struct Named<'a> {
+    /// Where.
+    pub place: &'a Place,
+    /// The provider.
+    pub id: &'a str,
+    /// The model.
+    pub model: &'a str,
+    /// Whether it is named before. Nobody is asked twice for the same.
+    pub is_repeated: bool,
+}
+
+/// The first choice and its fallbacks in their order, no more than may be asked. Without a
+/// first choice none of them is.
+#[must_use]
+pub fn chain(values: &Values) -> Vec<Named<'_>> {
+    let primary = Place::of("agents.defaults.model.primary");
+    let first = values.get_key_value(&primary);
+    let rest = values.iter();
+    let rest = rest.filter(|(_, setting)| setting.key.path == FALLBACKS);
+    let rest = rest.take(MOST_FALLBACKS);
+    let mut chain: Vec<Named<'_>> = Vec::new();
+    for (place, setting) in first.into_iter().chain(rest) {
+        let Some((id, model)) = setting.text().and_then(|text| text.split_once('/')) else {
+            continue;
+        };
+        let same = |named: &Named<'_>| (named.id, named.model) == (id, model);
+        let is_repeated = chain.iter().any(same);
+        chain.push(Named {
+            place,
+            id,
+            model,
+            is_repeated,
+        });
+    }
+    chain
+}
+
+/// Whom the chain asks.
+fn providers(values: &Values) -> Vec<Provider> {
+    if primary(values).is_none() {
+        return Vec::new();
+    }
+    let asked = chain(values).into_iter().filter(|named| !named.is_repeated);
+    asked
+        .filter_map(|named| provider(values, named.id, named.model))
+        .collect()
+}
+
 /// The provider `id` with `model`; `None` without an address.
 #[must_use]
 pub fn provider(values: &Values, id: &str, model: &str) -> Option<Provider> {
     let at = |name| values.get(&Place::provider(id, name));
     Some(Provider {
+        id: id.to_owned(),
         base_url: at("baseUrl")?.text()?.to_owned(),
         model: model.to_owned(),
         key: at("apiKey")

@@ -24,12 +24,15 @@ pub struct Row {
 /// All settings: every key of the table, and every one of each provider.
 #[must_use]
 pub fn rows(values: &Values) -> Vec<Row> {
-    let (of_providers, plain): (Vec<_>, Vec<_>) =
+    let (of_providers, plain): (Vec<&Key>, Vec<&Key>) =
         KEYS.iter().partition(|key| key.path.contains('*'));
-    let mut rows: Vec<Row> = plain
-        .into_iter()
-        .map(|key| row(key, &Place::of(key.path), values))
-        .collect();
+    let mut rows = Vec::new();
+    for key in plain {
+        match key.path.strip_suffix("[]") {
+            Some(path) => rows.extend(list(key, path, values)),
+            None => rows.push(row(key, &Place::of(key.path), values)),
+        }
+    }
     for id in provider_ids(values) {
         for key in &of_providers {
             match key.path.strip_prefix("models.providers.*.") {
@@ -41,6 +44,21 @@ pub fn rows(values: &Values) -> Vec<Row> {
         }
     }
     rows
+}
+
+/// The items of a list of values; one that is empty is shown as such.
+fn list(key: &Key, path: &str, values: &Values) -> Vec<Row> {
+    let set = values.iter();
+    let set = set.filter(|(_, setting)| setting.key.path == key.path);
+    let rows: Vec<_> = set.map(|(place, _)| row(key, place, values)).collect();
+    if !rows.is_empty() {
+        return rows;
+    }
+    vec![Row {
+        place: path.to_owned(),
+        value: Json::Array(Vec::new()),
+        source: Source::Default.to_string(),
+    }]
 }
 
 /// The settings of a list of the provider `id`.

@@ -20,6 +20,12 @@ const LANE_A_CORE: u64 = 4;
 /// How often a run may ask its model again at most (spec 5.2).
 pub const MOST_RETRIES: u64 = 9;
 
+/// The models that are asked after the first choice.
+pub const FALLBACKS: &str = "agents.defaults.model.fallbacks[]";
+
+/// How many of them there may be.
+pub const MOST_FALLBACKS: usize = 8;
+
 /// What a key's value must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -269,7 +275,8 @@ pub const KEYS: &[Key] = &[
             "models.providers.*.apiKey",
             Kind::Secret,
             Default::Unset,
-            "The key that is sent to the provider. The variable counts for the provider in use.",
+            "The key that is sent to the provider. The variable counts for the provider of the \
+             first choice.",
         )
     },
     key(
@@ -333,6 +340,13 @@ pub const KEYS: &[Key] = &[
             "The model that answers. Without it: the built-in demo model.",
         )
     },
+    key(
+        FALLBACKS,
+        Kind::ModelName,
+        Default::Unset,
+        "The models that are asked when the one before can't answer, in their order; at most 8. \
+         With --provider-url none of them is.",
+    ),
     key(
         "agents.defaults.timeoutSeconds",
         whole(0, LONGEST_SECONDS, "s"),

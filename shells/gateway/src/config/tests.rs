@@ -1,5 +1,7 @@
 //! The configuration as a whole: what is read, what is refused and in which words.
 
+mod chain;
+
 use std::env::VarError;
 
 use clap::{Args, FromArgMatches};
@@ -240,7 +242,7 @@ fn settings_of_the_past_are_accepted_with_a_warning() {
 fn a_flag_wins_over_the_file() {
     let text = "{ models: { providers: { local: { baseUrl: 'http://h/v1', apiKey: 'sk-1', \
                 timeoutSeconds: 9 } } }, agents: { defaults: { model: 'local/a/b' } } }";
-    let provider = |flags: &[&str]| settings(text, flags).provider.expect("it is named");
+    let provider = |flags: &[&str]| settings(text, flags).chain.remove(0);
     let file = provider(&[]);
     assert_eq!((file.model.as_str(), file.timeout_ms), ("a/b", Some(9_000)));
     let model = provider(&["--model", "c", "--provider-timeout", "3"]);
@@ -412,7 +414,7 @@ fn only(key: &Key, value: &str) -> String {
     let is_provider = key.path.contains('*') && !key.path.ends_with("baseUrl");
     match is_provider {
         true => text.replacen("local: {", "local: { baseUrl: 'http://h/v1',", 1),
-        false if key.path.ends_with("primary") => {
+        false if key.kind == Kind::ModelName => {
             let provider = "{ models: { providers: { p: { baseUrl: 'http://h/v1' } } },";
             text.replacen('{', provider, 1)
         }
