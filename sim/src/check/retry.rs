@@ -483,6 +483,17 @@ impl Check for Retries {
                 }
             }
             Output::Publish { run, event, .. } => self.event(at, *run, event),
+            // Another writer has ended it: the store is asked how, and no model any more.
+            Output::Lookup {
+                ticket:
+                    Ticket {
+                        subject: Subject::Run(run),
+                        ..
+                    },
+                ..
+            } => {
+                self.runs.remove(run);
+            }
             Output::Forget {
                 subject: Subject::Run(run),
             } => {
