@@ -129,17 +129,17 @@ fn refusing() -> Vec<Failing> {
         (
             refusal(401, "no such key"),
             "the model provider refused the credentials (HTTP 401): ",
-            "no such key. No key was sent: set TIDEGATE_PROVIDER_KEY where the gateway is started.",
+            "no such key. No key was sent: set the provider's apiKey in the configuration, or TIDEGATE_PROVIDER_KEY for the first choice.",
         ),
         (
             refusal(403, "not for you"),
             "the model provider refused the credentials (HTTP 403): ",
-            "not for you. No key was sent: set TIDEGATE_PROVIDER_KEY where the gateway is started.",
+            "not for you. No key was sent: set the provider's apiKey in the configuration, or TIDEGATE_PROVIDER_KEY for the first choice.",
         ),
         (
             refusal(404, "The model `m` does not exist"),
             "the model provider has no such model (HTTP 404): ",
-            "does not exist. Check --model.",
+            "does not exist. Check the model's name.",
         ),
         (
             refusal(429, "slow down"),
@@ -162,7 +162,7 @@ fn no_streams() -> Vec<Failing> {
                 "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n{page}"
             )),
             "the model provider's answer is no model stream (HTTP 200): ",
-            "a web page: Welcome to nginx. Check --provider-url",
+            "a web page: Welcome to nginx. Check the provider's URL",
         ),
         (
             Answer::Whole(format!(

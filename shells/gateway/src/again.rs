@@ -7,9 +7,10 @@ use tidegate_wire::InputStep;
 pub const ANEW: &str = "the reply begins anew";
 
 /// Why and when a model is asked again, or which other one; `None`: the step tells something
-/// else.
+/// else. `age_ms` is how long ago the step was told: who comes during a wait hears of what is
+/// left of it.
 #[must_use]
-pub fn asking(step: &InputStep) -> Option<String> {
+pub fn asking(step: &InputStep, age_ms: u64) -> Option<String> {
     match step {
         InputStep::Retrying {
             attempt,
@@ -19,7 +20,7 @@ pub fn asking(step: &InputStep) -> Option<String> {
             ..
         } => Some(format!(
             "{message}; asking again in {} s (call {attempt} of {max_attempts})",
-            seconds(*delay_ms)
+            seconds(delay_ms.saturating_sub(age_ms))
         )),
         InputStep::Fallback {
             from, to, message, ..
@@ -50,11 +51,16 @@ mod tests {
             reason: "network".to_owned(),
             message: "it broke".to_owned(),
         };
-        let said = |delay_ms| asking(&again(delay_ms)).unwrap_or_default();
+        let said = |delay_ms| asking(&again(delay_ms), 0).unwrap_or_default();
         assert_eq!(said(1_049), "it broke; asking again in 1 s (call 2 of 9)");
         assert_eq!(said(651), "it broke; asking again in 0.7 s (call 2 of 9)");
         assert!(said(u64::MAX).contains(" s (call 2 of 9)"));
-        assert_eq!(asking(&InputStep::Seen), None);
+        let late = asking(&again(15_000), 11_000);
+        assert_eq!(
+            late.as_deref(),
+            Some("it broke; asking again in 4 s (call 2 of 9)")
+        );
+        assert_eq!(asking(&InputStep::Seen, 0), None);
     }
 
     /// P15: who could not, why, and who is asked now.
@@ -66,7 +72,7 @@ mod tests {
             reason: "network".to_owned(),
             message: "it broke".to_owned(),
         };
-        let said = asking(&another);
+        let said = asking(&another, 0);
         assert_eq!(
             said.as_deref(),
             Some("openai/gpt: it broke; asking proxy/x instead")

@@ -6,6 +6,7 @@
 use std::io::IsTerminal;
 
 use serde_json::Value;
+use tidegate_driver::{Clock, SystemClock};
 use tidegate_wire::{
     AgentAck, AgentData, AgentEvent, AgentFinal, AgentParams, AgentPayload, ChatAbortParams, Event,
     Response, RunStatus, ServerFrame, event_name, method,
@@ -167,7 +168,7 @@ impl Run {
                 }
             }
             AgentData::RunStatus(step) => {
-                if let Some(note) = again::asking(&step) {
+                if let Some(note) = again::asking(&step, age(event.ts)) {
                     if self.is_terminal {
                         out::piece(self.reply.cut());
                     }
@@ -253,6 +254,11 @@ impl Run {
         );
         problem.about(self.run_id.clone()).remedy(again)
     }
+}
+
+/// How long ago that was, in milliseconds of wall time; what lies ahead is now.
+fn age(ts: u64) -> u64 {
+    SystemClock::start().now().wall.0.saturating_sub(ts)
 }
 
 /// Prints a piece of the reply; of one that begins anew, that it does.

@@ -21,7 +21,7 @@ pub const EVENT_LIMIT_BYTES: usize = 1 << 20;
 pub const ERROR_BODY_LIMIT_BYTES: usize = 16 << 10;
 
 const CHECK_URL: &str =
-    "Check --provider-url: it goes up to and with /v1, without /chat/completions.";
+    "Check the provider's URL: it goes up to and with /v1, without /chat/completions.";
 
 impl Provider {
     pub(crate) async fn read_stream(&self, mut answer: HttpAnswer, sink: &ModelSink) -> ModelEnd {
@@ -161,11 +161,15 @@ impl Provider {
         match (marker, status) {
             (Marker::NotAStream, _) => Some(CHECK_URL),
             (Marker::Auth, _) | (Marker::None, 401 | 403) => Some(match self.key {
-                Some(_) => "Check TIDEGATE_PROVIDER_KEY.",
-                None => "No key was sent: set TIDEGATE_PROVIDER_KEY where the gateway is started.",
+                Some(_) => {
+                    "Check the provider's apiKey in the configuration, or TIDEGATE_PROVIDER_KEY for the first choice."
+                }
+                None => {
+                    "No key was sent: set the provider's apiKey in the configuration, or TIDEGATE_PROVIDER_KEY for the first choice."
+                }
             }),
-            (Marker::ModelNotFound, _) => Some("Check --model."),
-            (Marker::None, 404) => Some("Check --model and --provider-url."),
+            (Marker::ModelNotFound, _) => Some("Check the model's name."),
+            (Marker::None, 404) => Some("Check the model's name and the provider's URL."),
             _ => None,
         }
     }

@@ -219,16 +219,16 @@ impl Provider {
         let place = &self.place;
         match error {
             TransportError::Refused => format!(
-                "Nothing listens at {place} (connection refused). Check that the model server runs, and --provider-url."
+                "Nothing listens at {place} (connection refused). Check that the model server runs, and the provider's URL."
             ),
             TransportError::Unresolved => format!(
-                "The name of {place} can't be resolved. Check --provider-url and the network's name service."
+                "The name of {place} can't be resolved. Check the provider's URL and the network's name service."
             ),
             TransportError::Unreachable(why) => format!(
-                "No connection to {place}: {why}. Check the network, a proxy that the environment names, and --provider-url."
+                "No connection to {place}: {why}. Check the network, a proxy that the environment names, and the provider's URL."
             ),
             TransportError::Tls(why) => format!(
-                "TLS with {place} failed: {why}. Check the certificate, the system's CA certificates, and whether --provider-url should begin with http://."
+                "TLS with {place} failed: {why}. Check the certificate, the system's CA certificates, and whether the provider's URL should begin with http://."
             ),
             TransportError::Broken(why) => {
                 format!("The connection to {place} broke before the answer began: {why}.")

@@ -36,14 +36,14 @@ async fn an_error_status_is_told_with_its_class_and_words() {
             JSON,
             echo.as_str(),
             ErrorClass::Auth,
-            "Incorrect API key provided: [redacted]. Check TIDEGATE_PROVIDER_KEY.",
+            "Incorrect API key provided: [redacted]. Check the provider's apiKey in the configuration, or TIDEGATE_PROVIDER_KEY for the first choice.",
         ),
         (
             404,
             JSON,
             r#"{"error":{"message":"The model `tide-1` does not exist"}}"#,
             ErrorClass::ModelNotFound,
-            "does not exist. Check --model.",
+            "does not exist. Check the model's name.",
         ),
         (
             429,
@@ -78,7 +78,7 @@ async fn an_error_status_is_told_with_its_class_and_words() {
             "content-type: text/html\r\n",
             "<html><title>Nope</title></html>",
             ErrorClass::Protocol,
-            "Check --provider-url",
+            "Check the provider's URL",
         ),
         (
             302,
@@ -132,7 +132,7 @@ async fn a_page_in_place_of_a_stream_is_named() {
     let (status, marker, words) = call.failure().await;
     assert_eq!((status, marker), (Some(200), Marker::NotAStream));
     assert!(
-        words.contains("a web page: Welcome") && words.contains("Check --provider-url"),
+        words.contains("a web page: Welcome") && words.contains("Check the provider's URL"),
         "{words}"
     );
 }
@@ -271,7 +271,7 @@ async fn a_server_that_is_not_there_is_named_with_its_port() {
     assert_eq!((status, marker), (None, Marker::Connect));
     let expected = format!("Nothing listens at {place} (connection refused).");
     assert!(
-        words.starts_with(&expected) && words.contains("--provider-url"),
+        words.starts_with(&expected) && words.contains("the provider's URL"),
         "{words}"
     );
 }

@@ -353,7 +353,7 @@ impl Talk {
             ChatState::Status(step) => {
                 let sent = self.sent_as(run);
                 let is_shown = sent.is_some() || self.replies.contains_key(run);
-                if let Some(note) = again::asking(&step).filter(|_| is_shown) {
+                if let Some(note) = again::asking(&step, 0).filter(|_| is_shown) {
                     screen.note(&note);
                 }
                 if let Some(note) = sent.and_then(|sent| words::step(&step, &sent.text)) {
