@@ -1,9 +1,10 @@
 //! Model providers: one call, one answer, reported as it comes.
 //!
 //! [`OpenAiChat`] speaks the chat-completions dialect above a [`Transport`], a [`Chain`] has one
-//! for each provider of the configuration; [`DemoModel`] answers by itself, for a gateway without a provider. Nothing here waits by a clock,
-//! repeats a request or follows a redirect: what a failure means and what comes next is
-//! decided in the core (law 1). A key is a [`Secret`] and leaves in a request header only.
+//! for each provider of the configuration; [`DemoModel`] answers by itself, for a gateway
+//! without a provider. Nothing here waits by a clock, repeats a request or follows a redirect:
+//! what a failure means and what comes next is decided in the core (law 1). A key is a
+//! [`Secret`] and leaves in a request header only.
 
 #![deny(
     clippy::unwrap_used,

@@ -114,10 +114,10 @@ impl<'a> Turn<'a> {
 
     /// Puts the turn's message behind the others; if nobody answered the last one, what was
     /// left of its reply before it, or a note. A turn of which nothing is told is no message.
-    /// Gives what is left of its own reply.
-    fn end(self, left: Option<&str>, messages: &mut Vec<Message>) -> Option<&'a str> {
+    /// Gives what is left of the reply to the last message.
+    fn end(self, left: Option<&'a str>, messages: &mut Vec<Message>) -> Option<&'a str> {
         if self.texts.is_empty() && self.dropped.is_empty() {
-            return None;
+            return left;
         }
         if messages.last().is_some_and(|last| last.role == "user") {
             messages.push(Message::assistant(unanswered(left)));
@@ -301,6 +301,13 @@ mod tests {
             (Role::Assistant, RowMark::Interrupted, "a beginning"),
             (Role::Assistant, RowMark::Partial, ""),
             (Role::User, RowMark::Whole, "five"),
+            (Role::Assistant, RowMark::Interrupted, "so far"),
+            (
+                Role::User,
+                RowMark::Dropped { told: false },
+                "of this nothing is told",
+            ),
+            (Role::User, RowMark::Whole, "six"),
         ]);
         let said = |text: &str| ("assistant", text.to_owned());
         assert_eq!(
@@ -315,6 +322,8 @@ mod tests {
                 user("four"),
                 said(&format!("a beginning\n\n{CUT_OFF}")),
                 user("five"),
+                said(&format!("so far\n\n{CUT_OFF}")),
+                user("six"),
             ]
         );
     }
