@@ -18,6 +18,12 @@ fn error(status: u16, retry_after: RetryAfter) -> ModelEnd {
 
 const OUTAGE: u16 = 503;
 
+/// As what a stopped run ends that has asked its model.
+const STOPPED: Outcome = Outcome::Cancelled {
+    by: StopReason::Rpc,
+    provider_started: true,
+};
+
 /// What was told of the next call: which, of how many, and after which wait.
 fn retrying(out: &[Output]) -> Option<(u16, u16, u64)> {
     out.iter().find_map(|output| match output {
@@ -43,6 +49,17 @@ fn waiting(config: Config) -> (Bench, Ticket, u64) {
     let out = b.model(call, ModelFact::Ended(error(OUTAGE, RetryAfter::Unsaid)));
     let (.., delay_ms) = retrying(&out).expect("it asks again");
     (b, call, delay_ms)
+}
+
+/// A run at its model that has ten seconds.
+fn with_ten_seconds() -> (Bench, Ticket) {
+    let mut b = Bench::new(Config::default());
+    let request = b.request();
+    let budget = Some(Budget::Limited(10 * S));
+    let out = b.submit_as(request, 1, 10, 1, budget);
+    let out = b.store(out);
+    let call = model_ticket(&out);
+    (b, call)
 }
 
 /// The next call, after the wait.
@@ -196,12 +213,7 @@ fn the_providers_own_wait_is_kept() {
 /// left of it.
 #[test]
 fn the_budget_goes_on_while_it_waits() {
-    let budget = Some(Budget::Limited(10 * S));
-    let mut b = Bench::new(Config::default());
-    let request = b.request();
-    let out = b.submit_as(request, 1, 10, 1, budget);
-    let out = b.store(out);
-    let call = model_ticket(&out);
+    let (mut b, call) = with_ten_seconds();
     b.pass(2 * S);
     let out = b.model(call, ModelFact::Ended(error(OUTAGE, RetryAfter::Ms(3 * S))));
     assert!(retrying(&out).is_some());
@@ -225,11 +237,7 @@ fn the_budget_goes_on_while_it_waits() {
 /// P13, P37: a wake so late that the budget has passed too asks nobody.
 #[test]
 fn a_late_wake_does_not_begin_a_call_without_time() {
-    let mut b = Bench::new(Config::default());
-    let request = b.request();
-    let out = b.submit_as(request, 1, 10, 1, Some(Budget::Limited(10 * S)));
-    let out = b.store(out);
-    let call = model_ticket(&out);
+    let (mut b, call) = with_ten_seconds();
     let out = b.model(call, ModelFact::Ended(error(OUTAGE, RetryAfter::Unsaid)));
     assert!(retrying(&out).is_some());
     let out = b.tick(60 * S);
@@ -248,13 +256,7 @@ fn a_run_that_waits_is_stopped_at_once() {
     let (mut b, ..) = waiting(Config::default());
     let out = b.abort(1, Some(10));
     let (_, terminal) = settle(&out);
-    assert_eq!(
-        terminal.outcome,
-        Outcome::Cancelled {
-            by: StopReason::Rpc,
-            provider_started: true
-        }
-    );
+    assert_eq!(terminal.outcome, STOPPED);
     assert_eq!(terminal.reply, Reply::Text { bytes: 4 });
     b.settle(&out);
     assert_eq!((b.core.live_runs(), b.core.armed().count()), (0, 0));
@@ -267,11 +269,7 @@ fn a_run_that_claims_again_has_asked() {
     let claim = b.pass(delay_ms);
     b.abort(1, Some(10));
     let out = b.claim(&claim);
-    let outcome = Outcome::Cancelled {
-        by: StopReason::Rpc,
-        provider_started: true,
-    };
-    assert_eq!(settle(&out).1.outcome, outcome);
+    assert_eq!(settle(&out).1.outcome, STOPPED);
 }
 
 /// P18, P22, L11: a drain does not wait for a run that waits; it goes on after the restart.
@@ -289,12 +287,7 @@ fn a_drain_does_not_wait_for_a_run_that_waits() {
 /// B-121, I14, P01: a run whose claim came too late, and whose lane was freed, asks nobody.
 #[test]
 fn the_lane_limit_ends_a_run_that_claims_again() {
-    let budget = Some(Budget::Limited(10 * S));
-    let mut b = Bench::new(Config::default());
-    let request = b.request();
-    let out = b.submit_as(request, 1, 10, 1, budget);
-    let out = b.store(out);
-    let call = model_ticket(&out);
+    let (mut b, call) = with_ten_seconds();
     let out = b.model(call, ModelFact::Ended(error(OUTAGE, RetryAfter::Unsaid)));
     let (.., delay_ms) = retrying(&out).expect("it asks again");
     let claim = b.pass(delay_ms);

@@ -5,7 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use support::{AWAY, BULK_BYTES, Gateway, Socket, connect_params, is_chat, is_terminal};
+use support::{AWAY, BULK_BYTES, Gateway, Socket, is_chat, is_terminal};
 use tidegate_core::Config;
 use tidegate_server::limits::{DELTA_BYTES, LOG_BYTES};
 
@@ -28,7 +28,7 @@ struct Follower {
 impl Follower {
     /// One that subscribed for the first time.
     async fn joined(gateway: &Gateway) -> (Socket, Self) {
-        let (mut ws, mut me) = (scoped(gateway).await, Self::default());
+        let (mut ws, mut me) = (gateway.connect_scoped().await, Self::default());
         me.join(&mut ws).await;
         (ws, me)
     }
@@ -136,15 +136,6 @@ impl Follower {
     }
 }
 
-/// A client that hears only of what it subscribed to.
-async fn scoped(gateway: &Gateway) -> Socket {
-    let mut ws = gateway.open().await;
-    let mut params = connect_params();
-    params["caps"] = json!(["session-scoped-events"]);
-    ws.hello(params).await;
-    ws
-}
-
 /// A core that tells each piece of text at once.
 fn unpaced() -> Config {
     Config {
@@ -173,7 +164,7 @@ async fn a_lost_socket_loses_no_character_and_repeats_none() {
     drop(ws);
     said(&gateway, &mut watch, "two ").await;
     said(&gateway, &mut watch, "three ").await;
-    let mut ws = scoped(&gateway).await;
+    let mut ws = gateway.connect_scoped().await;
     me.join(&mut ws).await;
     assert_eq!((me.text("a"), me.resets), ("one two three ", 0));
     said(&gateway, &mut watch, "four").await;
@@ -201,7 +192,7 @@ async fn what_ended_meanwhile_is_told_by_its_row() {
     said(&gateway, &mut watch, "two").await;
     gateway.say(None);
     watch.until(|frame| is_terminal(frame, "a")).await;
-    let mut ws = scoped(&gateway).await;
+    let mut ws = gateway.connect_scoped().await;
     me.join(&mut ws).await;
     assert_eq!(me.rows.last().unwrap().1, "one two");
     sender.chat("one", "b", "hello").await;
@@ -226,7 +217,7 @@ async fn after_an_overflow_the_text_is_told_from_its_beginning() {
     sender.chat("one", "a", "step").await;
     said(&gateway, &mut watch, "one ").await;
     said(&gateway, &mut watch, "two ").await;
-    let mut ws = scoped(&gateway).await;
+    let mut ws = gateway.connect_scoped().await;
     me.join(&mut ws).await;
     assert_eq!((me.text("a"), me.resets), ("one two ", 1));
     assert_eq!(me.rows.len(), 3 + 2 * bulks);
@@ -261,7 +252,7 @@ async fn who_missed_too_much_gets_the_newest_messages() {
     let delta = json!({"sessionKey": "one", "cursor": me.cursor});
     let delta = sender.call("chat.history", delta).await;
     assert_eq!(delta["payload"], json!({"kind": "reset"}));
-    let mut ws = scoped(&gateway).await;
+    let mut ws = gateway.connect_scoped().await;
     me.join(&mut ws).await;
     assert_eq!(me.resets, 1);
     let last = 2 + 2 * bulks as u64;
@@ -316,7 +307,7 @@ async fn a_restart_keeps_the_rows_and_resets_the_text() {
     let gateway = gateway.restart(unpaced()).await;
     let mut watch = gateway.connect().await;
     said(&gateway, &mut watch, "anew ").await;
-    let mut ws = scoped(&gateway).await;
+    let mut ws = gateway.connect_scoped().await;
     me.join(&mut ws).await;
     assert_eq!((me.text("a"), me.resets), ("anew ", 1));
     gateway.say("and whole");
@@ -346,7 +337,7 @@ async fn a_call_that_is_made_again_leaves_no_text_of_two_attempts() {
     let seen = watch
         .until(|frame| frame["payload"]["phase"] == "retrying")
         .await;
-    let mut ws = scoped(&gateway).await;
+    let mut ws = gateway.connect_scoped().await;
     me.join(&mut ws).await;
     assert_eq!((me.text("a"), me.resets), ("half ", 0));
     drop(ws);
@@ -355,12 +346,12 @@ async fn a_call_that_is_made_again_leaves_no_text_of_two_attempts() {
     watch
         .until(|frame| frame["payload"]["deltaText"] == "")
         .await;
-    let mut ws = scoped(&gateway).await;
+    let mut ws = gateway.connect_scoped().await;
     me.join(&mut ws).await;
     assert_eq!((me.text("a"), me.resets), ("", 0));
     drop(ws);
     said(&gateway, &mut watch, "whole ").await;
-    let mut ws = scoped(&gateway).await;
+    let mut ws = gateway.connect_scoped().await;
     me.join(&mut ws).await;
     assert_eq!((me.text("a"), me.resets), ("whole ", 0));
     gateway.say("answer");
@@ -388,7 +379,7 @@ async fn a_reset_session_is_told_anew() {
     let delta = json!({"sessionKey": "one", "cursor": me.cursor});
     let delta = sender.call("chat.history", delta).await;
     assert_eq!(delta["payload"], json!({"kind": "reset"}));
-    let mut ws = scoped(&gateway).await;
+    let mut ws = gateway.connect_scoped().await;
     me.join(&mut ws).await;
     assert_eq!(me.resets, 1);
     assert_eq!(
@@ -449,7 +440,7 @@ async fn a_subscription_goes_on_where_the_history_ends() {
         ..Follower::default()
     };
     said(&gateway, &mut watch, "two ").await;
-    let mut ws = scoped(&gateway).await;
+    let mut ws = gateway.connect_scoped().await;
     me.join(&mut ws).await;
     assert_eq!((me.text("a"), me.resets), ("one two ", 0));
     gateway.say("three");

@@ -259,10 +259,7 @@ async fn a_reset_is_guarded_by_the_session_id() {
 async fn a_subscription_that_is_ended_at_once_is_ended() {
     let gateway = Gateway::start().await;
     let mut sender = gateway.connect().await;
-    let mut ws = gateway.open().await;
-    let mut params = support::connect_params();
-    params["caps"] = json!(["session-scoped-events"]);
-    ws.hello(params).await;
+    let mut ws = gateway.connect_scoped().await;
     for run in ["a", "b", "c", "d"] {
         let key = json!({"key": "one"});
         ws.feed("1", "sessions.messages.subscribe", key.clone())
@@ -288,10 +285,7 @@ async fn a_subscription_that_is_ended_at_once_is_ended() {
 async fn a_scoped_client_hears_of_its_sessions_alone() {
     let gateway = Gateway::start().await;
     let mut sender = gateway.connect().await;
-    let mut ws = gateway.open().await;
-    let mut params = support::connect_params();
-    params["caps"] = json!(["session-scoped-events"]);
-    ws.hello(params).await;
+    let mut ws = gateway.connect_scoped().await;
     ws.call("sessions.messages.subscribe", json!({"key": "two"}))
         .await;
     sender.chat("one", "a", "hello").await;

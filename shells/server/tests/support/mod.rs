@@ -272,6 +272,15 @@ impl Gateway {
         ws.hello(connect_params()).await;
         ws
     }
+
+    /// One that hears only of the sessions that it subscribes to.
+    pub async fn connect_scoped(&self) -> Ws<TcpStream> {
+        let mut ws = self.open().await;
+        let mut params = connect_params();
+        params["caps"] = json!(["session-scoped-events"]);
+        ws.hello(params).await;
+        ws
+    }
 }
 
 /// A listener whose sockets are pipes.
