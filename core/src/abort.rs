@@ -180,6 +180,12 @@ impl Core {
             } => self.finish(id, cancelled),
             State::Waiting | State::WaitingGlobal => self.end_waiting(id, cancelled),
             State::Attempting { .. } => self.stop(id, cancelled),
+            State::Tools { .. } => {
+                if let Some(outcome) = run.stop {
+                    return is_cancelled(outcome);
+                }
+                self.stop(id, cancelled);
+            }
             State::Backoff => self.finish(id, cancelled),
             State::Stopping { outcome, .. } => return is_cancelled(outcome),
             State::Settling { terminal, .. } => return is_cancelled(terminal.outcome),

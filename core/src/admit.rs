@@ -15,6 +15,7 @@ use crate::outcome::Terminal;
 use crate::output::{Accept, Answer, ClaimOrder, Output, Rejection};
 use crate::queue::Place;
 use crate::recovery::Recovery;
+use crate::round::Round;
 use crate::run::{Run, State, Stream, full_budget};
 use crate::session::{Phase, Session};
 
@@ -151,6 +152,9 @@ impl Core {
                 seen: false,
                 recovery: Recovery::default(),
                 candidate: 0,
+                round: Round::default(),
+                rounds: 0,
+                paused: false,
                 seq: 0,
                 stay: 0,
                 detached: false,
@@ -166,6 +170,7 @@ impl Core {
             ordinal: 0,
         };
         let claim = claims.then_some(ClaimOrder {
+            results: Vec::new(),
             attempt,
             left_ms,
             at,

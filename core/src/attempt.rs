@@ -67,6 +67,18 @@ impl Core {
             ModelFact::Alive => {}
             ModelFact::Structure => self.data_arrived(id, false),
             ModelFact::Reasoning => self.data_arrived(id, true),
+            ModelFact::Calling => {
+                self.data_arrived(id, true);
+                if let Some(run) = self.runs.get_mut(&id) {
+                    run.stream.calling = true;
+                }
+            }
+            ModelFact::Call(facts) => {
+                self.data_arrived(id, true);
+                if let Some(run) = self.runs.get_mut(&id) {
+                    run.round.asked(facts, &self.config.tools);
+                }
+            }
             ModelFact::Text { to } => self.text_arrived(id, to),
             ModelFact::Finished => self.model_finished(id),
             ModelFact::Ended(end) => self.model_ended(id, end),
@@ -108,18 +120,17 @@ impl Core {
 
     /// The model answers: it has seen the chat messages that its request contains (B-070).
     fn seen(&mut self, id: RunId) {
-        let Some(run) = self.runs.get_mut(&id) else {
+        let Some(run) = self.runs.get(&id) else {
             return;
         };
-        if core::mem::replace(&mut run.seen, true) {
-            return;
-        }
         let along = run.along.clone();
-        if run.turn.is_chat() {
-            self.publish(id, Event::Seen);
-        }
-        for other in along {
-            self.publish(other, Event::Seen);
+        for id in core::iter::once(id).chain(along) {
+            if let Some(run) = self.runs.get_mut(&id)
+                && !core::mem::replace(&mut run.seen, true)
+                && run.turn.is_chat()
+            {
+                self.publish(id, Event::Seen);
+            }
         }
     }
 
@@ -133,9 +144,19 @@ impl Core {
         }
     }
 
-    /// The model finished and its call was never closed.
+    /// The model finished and its call was never closed. If it was asking for tools, its calls
+    /// were never told whole: that is no answer (P38).
     pub(crate) fn finish_tail_due(&mut self, id: RunId) {
-        self.stop(id, Outcome::Completed);
+        match self
+            .runs
+            .get(&id)
+            .map(|run| (run.state, run.stream.calling))
+        {
+            Some((State::Attempting { call }, true)) => {
+                self.call_silent(id, call, Outcome::Failed(Failure::Incomplete));
+            }
+            _ => self.stop(id, Outcome::Completed),
+        }
     }
 
     fn text_arrived(&mut self, id: RunId, to: u64) {
@@ -156,6 +177,14 @@ impl Core {
 
     /// The call is over by itself.
     fn model_ended(&mut self, id: RunId, end: ModelEnd) {
+        let asks = |id| {
+            self.runs
+                .get(id)
+                .is_some_and(|run| !run.round.calls.is_empty())
+        };
+        if end == ModelEnd::Completed && asks(&id) {
+            return self.begin_round(id);
+        }
         let outcome = match end {
             ModelEnd::Completed => Outcome::Completed,
             ModelEnd::Failed(error) => {
@@ -183,7 +212,9 @@ impl Core {
             provider_started: true,
         };
         match run.state {
-            _ if run.stream.finished => self.stop(id, Outcome::Completed),
+            State::Attempting { .. } if run.stream.finished && !run.stream.calling => {
+                self.stop(id, Outcome::Completed);
+            }
             State::Attempting { call } if limit != Limit::Budget => {
                 self.call_silent(id, call, outcome);
             }
@@ -198,8 +229,10 @@ impl Core {
         let Some(run) = self.runs.get_mut(&id) else {
             return;
         };
-        let State::Attempting { call } = run.state else {
-            return;
+        let call = match run.state {
+            State::Attempting { call } => call,
+            State::Tools { .. } => return self.stop_round(id, outcome),
+            _ => return,
         };
         let ended_at = self.now.wall;
         run.state = State::Stopping {
@@ -228,6 +261,7 @@ impl Core {
     pub(crate) fn disarm_attempt(&mut self, id: RunId) {
         self.timers.disarm(Timer::Budget(id));
         self.timers.disarm(Timer::ProviderRetry(id));
+        self.timers.disarm(Timer::OutputPace(id));
         self.disarm_call(id);
     }
 
@@ -267,6 +301,11 @@ impl Core {
                 self.stop(id, outcome);
                 self.detach(id);
                 self.finish(id, outcome);
+            }
+            State::Tools { .. } => {
+                self.stop(id, outcome);
+                self.detach(id);
+                self.end_round_now(id);
             }
             State::Stopping { outcome, .. } => {
                 self.detach(id);

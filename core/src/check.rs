@@ -3,6 +3,7 @@
 //! [`Core::check`] looks at everything and changes nothing. Simulations call it often, the
 //! driver never needs to; the rules that show from outside are judged outside (sim).
 
+use crate::call::CallState;
 use crate::drain::Gate;
 use crate::halt::{Halt, HaltCode};
 use crate::ids::{RunId, SessionId, Subject};
@@ -121,6 +122,7 @@ impl Core {
             State::Claiming { pending, .. }
             | State::Settling { pending, .. }
             | State::Superseded { pending, .. } => pending != Pending::Refused || retry(),
+            State::Tools { checkpoint, .. } => self.round_moves(run, checkpoint),
             State::Backoff => self.timers.at(Timer::ProviderRetry(run.id)).is_some(),
             State::Attempting { .. } | State::Stopping { .. } => {
                 self.timers.at(Timer::LaneLimit(run.id)).is_some()
@@ -130,6 +132,31 @@ impl Core {
             Ok(())
         } else {
             Err(halt(HaltCode::NothingPending))
+        }
+    }
+
+    /// Every call of a round that is open has its deadline, and what is in no checkpoint yet
+    /// waits for one.
+    fn round_moves(&self, run: &Run, checkpoint: Option<Pending>) -> bool {
+        let mut open = false;
+        for (place, call) in run.round.places() {
+            let moves = match call.state {
+                CallState::Ended(_) => continue,
+                CallState::Requested { .. } | CallState::Launching { .. } => checkpoint.is_some(),
+                CallState::Asked => self.timers.at(Timer::Approval(run.id, place)).is_some(),
+                CallState::Running | CallState::Stopping(_) => {
+                    self.timers.at(Timer::Tool(run.id, place)).is_some()
+                }
+            };
+            if !moves {
+                return false;
+            }
+            open = true;
+        }
+        match checkpoint {
+            Some(Pending::Ordered(_)) => true,
+            Some(Pending::Refused) => self.timers.at(Timer::StoreRetry(run.id)).is_some(),
+            None => open,
         }
     }
 

@@ -8,6 +8,7 @@ use crate::input::{Claim, ClaimReport};
 use crate::machine::Core;
 use crate::outcome::Outcome;
 use crate::output::{ClaimOrder, Output};
+use crate::round::Round;
 use crate::run::{Pending, State, Stream, store_backoff};
 use crate::timers::Timer;
 
@@ -38,6 +39,7 @@ impl Core {
             left_ms: run.left_ms,
             at: self.now.wall,
             along: run.along.clone(),
+            results: run.round.results(),
         };
         let epoch = run.epoch;
         self.out(Output::Claim {
@@ -103,6 +105,7 @@ impl Core {
         let failed = core::mem::take(&mut run.has_content).then(|| run.content());
         run.attempt = attempt;
         run.stream = Stream::default();
+        run.round = Round::default();
         if let Some(owner) = failed {
             self.out(Output::Release { owner });
         }
@@ -135,6 +138,11 @@ impl Core {
             } => {
                 self.order_claim(id, tries.saturating_add(1));
             }
+            State::Tools {
+                checkpoint: Some(Pending::Refused),
+                tries,
+                ..
+            } => self.order_launch(id, tries.saturating_add(1)),
             State::Settling {
                 pending: Pending::Refused,
                 tries,

@@ -8,6 +8,7 @@ use crate::lane::LaneCaps;
 use crate::provider::ProviderClass;
 use crate::queue::QueueSettings;
 use crate::recovery::RecoveryConfig;
+use crate::round::ToolsConfig;
 
 /// A limit of executed time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -36,6 +37,8 @@ pub struct Config {
     pub fallbacks: Vec<ProviderConfig>,
     /// When a failed call is made again.
     pub recovery: RecoveryConfig,
+    /// How tool calls are carried out.
+    pub tools: ToolsConfig,
     /// `agents.defaults.timeoutSeconds` where it was set, in milliseconds (R149, R157).
     pub agent_budget: Option<Budget>,
     /// Runs at work at once over all sessions (R15; spec 2.1: at least 8, 4 for each core).
@@ -105,6 +108,7 @@ impl Default for Config {
             },
             fallbacks: Vec::new(),
             recovery: RecoveryConfig::default(),
+            tools: ToolsConfig::default(),
             agent_budget: None,
             global_lane_cap: 8,
             lanes: LaneCaps::default(),

@@ -87,7 +87,11 @@ impl Core {
             let Some(run) = self.runs.get_mut(&id) else {
                 continue;
             };
-            for request in core::mem::take(&mut run.callers) {
+            let deciders = run.round.calls.iter_mut();
+            let deciders = deciders.flat_map(|call| core::mem::take(&mut call.askers));
+            let deciders: alloc::vec::Vec<RequestId> = deciders.collect();
+            let callers = core::mem::take(&mut run.callers);
+            for request in callers.into_iter().chain(deciders) {
                 let answer = Answer::Rejected(Rejection::Draining);
                 self.out(Output::Respond { request, answer });
             }

@@ -52,7 +52,7 @@ const fn leads_on(outcome: Outcome) -> bool {
             limit: Limit::FirstEvent | Limit::Idle,
             ..
         } => true,
-        Outcome::Failed(Failure::ReplyTooLarge)
+        Outcome::Failed(Failure::ReplyTooLarge | Failure::TooManyRounds)
         | Outcome::TimedOut {
             limit: Limit::Budget | Limit::Lane,
             ..

@@ -141,6 +141,10 @@ pub enum OrderKind {
     Reset,
     /// Keep a session's queue settings.
     Configure,
+    /// Commit a launch checkpoint.
+    Launch,
+    /// Carry out a tool call; the ticket's ordinal is its place in the answer.
+    Tool,
 }
 
 /// The name of one order that will report back. The report brings it along; a report whose
@@ -177,6 +181,8 @@ pub enum Part {
     Reply,
     /// What the provider said about its failure.
     Detail,
+    /// What the call of this place has put out.
+    Output(u16),
 }
 
 /// Names text that the shell keeps (law 2). Offsets into it are bytes on character boundaries.

@@ -11,6 +11,7 @@ use crate::outcome::Terminal;
 use crate::provider::ProviderError;
 use crate::queue::{QueueChange, QueueOverride, Turn};
 use crate::time::Wall;
+use crate::tool::{CallFacts, CallId, Decision, LaunchReport, ToolFact};
 
 /// A message that asks for a run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -155,6 +156,29 @@ pub enum Input {
         ticket: Ticket,
         /// What happened.
         fact: ModelFact,
+    },
+    /// Report of [`Output::Launch`](crate::Output::Launch).
+    Launched {
+        /// The order's ticket.
+        ticket: Ticket,
+        /// What came of it.
+        report: LaunchReport,
+    },
+    /// A fact about a tool call that [`Output::StartTool`](crate::Output::StartTool) began.
+    Tool {
+        /// The call's ticket.
+        ticket: Ticket,
+        /// What happened.
+        fact: ToolFact,
+    },
+    /// A person decided on a call that waits for that (P27).
+    Decide {
+        /// To whom the answer goes.
+        request: RequestId,
+        /// The call.
+        call: CallId,
+        /// The word.
+        decision: Decision,
     },
     /// The process is about to end: nothing new begins, and [`Output::Drained`](crate::Output::Drained)
     /// follows when nothing is at work any more or the budget has passed (spec 2.5). A second
@@ -331,6 +355,12 @@ pub enum ModelFact {
     Structure,
     /// The model thinks (B-043).
     Reasoning,
+    /// The arguments of a tool call grow.
+    Calling,
+    /// The answer asks for this call; its arguments are complete, or will never be. The calls
+    /// come in their order, after all text and before the end; they count only if the end is
+    /// [`ModelEnd::Completed`] (S-11, I33).
+    Call(CallFacts),
     /// The reply grew.
     Text {
         /// Its whole length so far, in bytes.

@@ -71,6 +71,7 @@ mod abort;
 mod admit;
 mod algebra;
 mod attempt;
+mod call;
 mod check;
 mod claim;
 mod config;
@@ -91,11 +92,13 @@ mod provider;
 mod queue;
 mod recovery;
 mod reset;
+mod round;
 mod run;
 mod session;
 mod settle;
 mod time;
 mod timers;
+mod tool;
 mod wait;
 
 pub use algebra::{
@@ -123,5 +126,10 @@ pub use queue::{
     DropPolicy, Place, QueueChange, QueueMode, QueueOverride, QueueSettings, Speaker, Turn,
 };
 pub use recovery::RecoveryConfig;
+pub use round::{Ask, ToolsConfig};
 pub use time::{Now, Time, Wall};
 pub use timers::{Armed, Timer};
+pub use tool::{
+    CallEnd, CallFacts, CallId, CallKind, CallResult, Decision, LaunchOrder, LaunchReport, ToolEnd,
+    ToolFact,
+};

@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use crate::ids::{Attempt, RunId, SessionId};
+use crate::ids::{Attempt, Fingerprint, RunId, SessionId};
 use crate::machine::Core;
 use crate::outcome::{Outcome, StopReason};
 use crate::output::{Event, Rejection, WaitResult};
@@ -290,6 +290,23 @@ impl Core {
         if run.attempt > Attempt(0) {
             return;
         }
+        self.join_turn(head, queue, route);
+    }
+
+    /// The messages that steer into a run at a boundary between its tools and the next model
+    /// call: the next claim binds them behind the results (I30).
+    pub(crate) fn steer_in(&mut self, head: RunId) {
+        if let Some(Turn::Chat { route, .. }) = self.runs.get(&head).map(|run| run.turn) {
+            self.join_turn(head, None, route);
+        }
+    }
+
+    /// Takes along the neighbours at the front of the line that steer into the run, and in
+    /// collect mode those that are collected too.
+    fn join_turn(&mut self, head: RunId, queue: Option<QueueMode>, route: Fingerprint) {
+        let Some(run) = self.runs.get(&head) else {
+            return;
+        };
         let session_id = run.session;
         let Some(session) = self.sessions.get(&session_id) else {
             return;

@@ -39,6 +39,8 @@ pub struct Counts {
     pub stale_store: u64,
     /// Model facts whose ticket was not expected any more.
     pub stale_model: u64,
+    /// Facts about tool calls whose ticket was not expected any more.
+    pub stale_tool: u64,
     /// Requests under an id that another one still uses; they were not taken in.
     pub reused_requests: u64,
     /// Text facts that did not grow the reply.
@@ -149,6 +151,13 @@ impl Core {
             Input::Configured { ticket, report } => self.configured(ticket, report),
             Input::LookedUp { ticket, report } => self.looked_up(ticket, report),
             Input::Model { ticket, fact } => self.model(ticket, fact),
+            Input::Launched { ticket, report } => self.launched(ticket, report),
+            Input::Tool { ticket, fact } => self.tool(ticket, fact),
+            Input::Decide {
+                request,
+                call,
+                decision,
+            } => self.decide(request, call, decision),
             Input::Drain { request, budget_ms } => self.drain(request, budget_ms),
             Input::Tick => self.tick(),
         }
@@ -188,6 +197,9 @@ impl Core {
                 Timer::FinishTail(run) => self.finish_tail_due(run),
                 Timer::ProviderRetry(run) => self.provider_retry_due(run),
                 Timer::LaneLimit(run) => self.lane_limit_reached(run),
+                Timer::Tool(run, call) => self.tool_due(run, call),
+                Timer::Approval(run, call) => self.approval_due(run, call),
+                Timer::OutputPace(run) => self.output_pace_due(run),
                 Timer::StoreRetry(run) => self.retry_store(run),
                 Timer::LoadRetry(session) => self.retry_load(session),
                 Timer::Debounce(session) => self.advance(session),
@@ -308,7 +320,7 @@ impl Core {
 }
 
 /// The schema of [`Snapshot`]. Raised with every change of the state's shape.
-pub const SNAPSHOT_SCHEMA: u32 = 4;
+pub const SNAPSHOT_SCHEMA: u32 = 5;
 
 /// The whole state of a [`Core`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -45,6 +45,8 @@ pub enum Failure {
     Incomplete,
     /// The reply grew beyond the byte cap of a run (law 9).
     ReplyTooLarge,
+    /// The run asked its model as often as a run may, and it still wants tools (law 9).
+    TooManyRounds,
 }
 
 /// The outcome of a run.

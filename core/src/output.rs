@@ -15,6 +15,7 @@ use crate::outcome::{Outcome, Terminal};
 use crate::queue::{Place, QueueOverride, QueueSettings, Turn};
 use crate::time::{Time, Wall};
 use crate::timers::Timer;
+use crate::tool::{CallEnd, CallId, CallResult, Decision, LaunchOrder};
 
 /// The conditional insert of an accepted message: session row and inbox row in one
 /// transaction, and the claim with it when the run can start at once (law 5).
@@ -62,6 +63,11 @@ pub struct ClaimOrder {
     /// Messages that are taken along: bound to the transcript behind the run's own, once, in
     /// this order. They end with the run, in the same transaction ([`Terminal::along`]).
     pub along: Vec<RunId>,
+    /// The results of the calls that the attempt before asked for, in the order of the calls:
+    /// rows of the transcript before all others of this claim (I24). Of calls that are not
+    /// named, since an earlier life started them, the store writes that their result is not
+    /// known, or that they were never started.
+    pub results: Vec<CallResult>,
 }
 
 /// An order to the shell, or the next deadline.
@@ -114,6 +120,21 @@ pub enum Output {
         epoch: Epoch,
         /// The end.
         terminal: Terminal,
+        /// The results of the calls that the attempt asked for and that have none yet, in the
+        /// order of the calls: rows before that of the reply (P08).
+        results: Vec<CallResult>,
+    },
+    /// Commit a launch checkpoint under the fence. Reported by
+    /// [`Input::Launched`](crate::Input::Launched).
+    Launch {
+        /// Comes back with the report.
+        ticket: Ticket,
+        /// Who writes. Its attempt is the one whose answer asked for the calls.
+        fence: Fence,
+        /// The lease under which it is written.
+        epoch: Epoch,
+        /// What to commit.
+        launch: LaunchOrder,
     },
     /// Begin the session's next generation: record every open run of it as cancelled by the
     /// reset, keep what had arrived of their replies in the old generation, and free the
@@ -167,6 +188,19 @@ pub enum Output {
     },
     /// Stop a model call. Its end is still reported.
     CancelModel {
+        /// The call.
+        ticket: Ticket,
+    },
+    /// Start a tool call. Facts come as [`Input::Tool`](crate::Input::Tool). Its output grows
+    /// under the attempt's content.
+    StartTool {
+        /// Comes back with each fact.
+        ticket: Ticket,
+        /// The call.
+        call: CallId,
+    },
+    /// Stop a tool call. Its end is still reported.
+    CancelTool {
         /// The call.
         ticket: Ticket,
     },
@@ -264,6 +298,13 @@ pub enum Answer {
         /// The runs that the reset ended.
         runs: Vec<RunId>,
     },
+    /// The decision on a tool call counts; if it allows the call, this is durable.
+    Decided {
+        /// The call.
+        call: CallId,
+        /// The decision: the first one.
+        decision: Decision,
+    },
     /// How the session queues.
     Queue {
         /// What holds for it.
@@ -320,6 +361,10 @@ pub enum Rejection {
     SessionChanged,
     /// The lane that it asks for is closed by configuration.
     LaneClosed,
+    /// No such call waits for a decision: it was decided by its limit, or its run has gone on.
+    NotAsked,
+    /// Another decision on the call came first.
+    AlreadyDecided,
     /// A heartbeat is not queued: the session is busy (spec 3.1).
     SessionBusy,
     /// The process is about to end. Not a failure: try again after the restart (P22). For a
@@ -382,6 +427,43 @@ pub enum Event {
         candidate: u16,
         /// How the run would have ended.
         because: Outcome,
+    },
+    /// The model asked for a tool call. Each call of an answer is told so once, in their order
+    /// (R96).
+    ToolStart {
+        /// The call.
+        call: CallId,
+    },
+    /// A call waits for a person (P27).
+    ToolAsked {
+        /// The call.
+        call: CallId,
+        /// Until when.
+        until: Wall,
+    },
+    /// A person decided on a call.
+    ToolDecided {
+        /// The call.
+        call: CallId,
+        /// How.
+        decision: Decision,
+    },
+    /// A call's output grew.
+    ToolOutput {
+        /// The call.
+        call: CallId,
+        /// Where the new part begins, in bytes.
+        from: u64,
+        /// Where it ends.
+        to: u64,
+    },
+    /// A call has ended, or will never start. Each call that was told to start has one such
+    /// event (R96).
+    ToolEnd {
+        /// The call.
+        call: CallId,
+        /// How.
+        end: CallEnd,
     },
     /// The outcome is decided, its rows are being written (lifecycle `finishing`, I10).
     Finishing {

@@ -151,6 +151,12 @@ impl Recovery {
         self.silences >= config.silences_max.max(1)
     }
 
+    /// A model answered: the outage is over.
+    pub(crate) fn answered(&mut self) {
+        self.outage_since = None;
+        self.silences = 0;
+    }
+
     /// Another provider is asked: its outage would be another one.
     pub(crate) fn begin_with_another(&mut self) {
         self.outage_since = None;
@@ -265,6 +271,9 @@ impl Core {
         self.flush_text(id);
         self.save_pace_due(id);
         self.disarm_call(id);
+        if let Some(run) = self.runs.get_mut(&id) {
+            run.round.calls.clear(); // of an answer that broke off none counts (I33)
+        }
     }
 
     /// The wait is over: the next attempt claims.

@@ -16,6 +16,7 @@ use crate::lane::{LaneName, Priority};
 use crate::outcome::{Outcome, Terminal};
 use crate::queue::{Place, Turn};
 use crate::recovery::Recovery;
+use crate::round::Round;
 use crate::time::{Time, Wall};
 
 /// An order to the store that is under way, or waits to be given again.
@@ -40,6 +41,8 @@ pub(crate) struct Stream {
     pub(crate) begun: bool,
     /// Whether the provider said that the model finished, and no output came after it.
     pub(crate) finished: bool,
+    /// Whether arguments of tool calls have come.
+    pub(crate) calling: bool,
     /// Whether the provider's own words about its failure were kept.
     pub(crate) detail: bool,
 }
@@ -78,6 +81,15 @@ pub(crate) enum State {
     },
     /// A call failed; it waits to ask again.
     Backoff,
+    /// The answer asked for tool calls, which are at work.
+    Tools {
+        /// The checkpoint that is being committed.
+        checkpoint: Option<Pending>,
+        /// How often it was refused.
+        tries: u16,
+        /// When the run's end was decided, if it was; the outcome is in `stop`.
+        ended_at: Option<Wall>,
+    },
     /// The outcome is decided, the model call is being cancelled.
     Stopping {
         /// The model call.
@@ -148,6 +160,12 @@ pub(crate) struct Run {
     pub(crate) recovery: Recovery,
     /// Which provider of the chain it asks: 0 is the first choice.
     pub(crate) candidate: u16,
+    /// What its answer asks for.
+    pub(crate) round: Round,
+    /// Answers of this life that asked for tool calls.
+    pub(crate) rounds: u16,
+    /// Its time stands still: a person is waited for.
+    pub(crate) paused: bool,
     /// The number of the last published event.
     pub(crate) seq: u64,
     /// Tells the orders of this stay from those of an earlier one, whose late reports may name

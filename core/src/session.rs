@@ -20,6 +20,7 @@ use crate::output::{Answer, Output, Rejection};
 use crate::queue::{Place, QueueOverride};
 use crate::recovery::Recovery;
 use crate::reset::Hold;
+use crate::round::Round;
 use crate::run::{Run, State, Stream, full_budget, store_backoff};
 use crate::time::Time;
 use crate::timers::Timer;
@@ -370,6 +371,9 @@ impl Core {
             seen: false,
             recovery: Recovery::default(),
             candidate: 0,
+            round: Round::default(),
+            rounds: 0,
+            paused: false,
             seq: 0,
             stay,
             detached: false,
@@ -473,6 +477,7 @@ impl Core {
         if let State::Attempting { call } | State::Stopping { call, .. } = run.state {
             self.out(Output::CancelModel { ticket: call });
         }
+        self.abandon_round(id);
         self.waits.is_known(id);
         self.drop_run(id, Rejection::NotOwner);
     }

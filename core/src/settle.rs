@@ -13,11 +13,13 @@ use crate::output::{Answer, Event, Output, Rejection};
 use crate::run::{Pending, State, store_backoff};
 use crate::time::Wall;
 use crate::timers::Timer;
+use crate::tool::CallEnd;
 
 impl Core {
     /// Decides the end of an accepted run and orders its terminal rows.
     pub(crate) fn finish(&mut self, id: RunId, outcome: Outcome) {
         self.give_back_along(id);
+        self.close_round(id, CallEnd::Skipped);
         self.disarm_attempt(id);
         self.timers.disarm(Timer::StoreRetry(id));
         self.flush_text(id);
@@ -25,7 +27,11 @@ impl Core {
             return;
         };
         let decided_at = match run.state {
-            State::Stopping { ended_at, .. } => ended_at,
+            State::Stopping { ended_at, .. }
+            | State::Tools {
+                ended_at: Some(ended_at),
+                ..
+            } => ended_at,
             _ => self.now.wall,
         };
         let terminal = self.terminal(id, outcome, decided_at);
@@ -47,7 +53,8 @@ impl Core {
             started_at: run.started_at,
             ended_at: decided_at.max(earliest),
             attempt: run.attempt,
-            reply: match run.stream.received {
+            // What stood before its calls is a row of its own already.
+            reply: match run.stream.received * u64::from(!run.round.recorded) {
                 0 => Reply::Empty,
                 bytes => Reply::Text { bytes },
             },
@@ -65,6 +72,7 @@ impl Core {
         };
         match state {
             State::Stopping { outcome, .. } => Some(outcome),
+            State::Tools { .. } => self.runs.get(&id)?.stop,
             State::Settling { terminal, .. } => Some(terminal.outcome),
             _ => None,
         }
@@ -82,11 +90,13 @@ impl Core {
             terminal,
         };
         let (fence, epoch) = (run.fence(), run.epoch);
+        let results = run.round.results();
         self.out(Output::Settle {
             ticket,
             fence,
             epoch,
             terminal,
+            results,
         });
     }
 
@@ -134,6 +144,7 @@ impl Core {
     /// that all places tell the same (law 10).
     pub(crate) fn look_up_end(&mut self, id: RunId, outcome: Outcome) {
         self.give_back_along(id);
+        self.close_round(id, CallEnd::Stale);
         if let Some(terminal) = self.terminal(id, outcome, self.now.wall) {
             self.disarm_attempt(id);
             self.order_end_lookup(id, 0, terminal);
@@ -206,6 +217,7 @@ impl Core {
         if let State::Attempting { call } = run.state {
             self.out(Output::CancelModel { ticket: call });
         }
+        self.close_round(id, CallEnd::Stale);
         self.disarm_attempt(id);
         self.flush_text(id);
         if lacks_text {
@@ -266,7 +278,9 @@ impl Core {
             return;
         };
         let (content, has_content) = (run.content(), run.has_content);
-        for request in core::mem::take(&mut run.callers) {
+        let callers = core::mem::take(&mut run.callers);
+        self.abandon_round(id);
+        for request in callers {
             self.out(Output::Respond {
                 request,
                 answer: Answer::Rejected(why),

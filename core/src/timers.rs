@@ -28,6 +28,11 @@ pub enum Timer {
     FinishTail(RunId),
     /// The model is asked again after a failed call (spec 5.2).
     ProviderRetry(RunId),
+    /// A tool call has had its time (M25); then, that its stop is waited for no longer. The
+    /// number is its place in the answer.
+    Tool(RunId, u16),
+    /// A tool call waits for a person no longer (spec 7.3).
+    Approval(RunId, u16),
     /// A refused store order of a run is given again.
     StoreRetry(RunId),
     /// A refused load of a session is given again.
@@ -38,6 +43,8 @@ pub enum Timer {
     TextPace(RunId),
     /// Text that arrived is saved.
     SavePace(RunId),
+    /// Output of tool calls that arrived is published.
+    OutputPace(RunId),
     /// A wait has had its time (R145).
     Wait(RequestId),
     /// The drain has had its budget (spec 2.5).
@@ -55,6 +62,9 @@ impl Timer {
             | Self::Idle(run)
             | Self::FinishTail(run)
             | Self::ProviderRetry(run)
+            | Self::Tool(run, _)
+            | Self::Approval(run, _)
+            | Self::OutputPace(run)
             | Self::StoreRetry(run)
             | Self::TextPace(run)
             | Self::SavePace(run) => Subject::Run(run),
@@ -67,7 +77,7 @@ impl Timer {
     /// are absolute (design section 3, P37).
     #[must_use]
     pub const fn measures_activity(self) -> bool {
-        self.measures_silence() || matches!(self, Self::LaneLimit(_))
+        self.measures_silence() || matches!(self, Self::LaneLimit(_) | Self::Tool(..))
     }
 
     /// Whether it measures how long a provider has been silent.
@@ -88,11 +98,14 @@ impl Timer {
             Self::Idle(_) => "idle limit",
             Self::FinishTail(_) => "finish tail",
             Self::ProviderRetry(_) => "provider retry",
+            Self::Tool(..) => "tool limit",
+            Self::Approval(..) => "approval limit",
             Self::StoreRetry(_) => "store retry",
             Self::LoadRetry(_) => "load retry",
             Self::Debounce(_) => "queue debounce",
             Self::TextPace(_) => "text pacing",
             Self::SavePace(_) => "save pacing",
+            Self::OutputPace(_) => "output pacing",
             Self::Wait(_) => "wait limit",
             Self::Drain(_) => "drain budget",
         }

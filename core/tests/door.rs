@@ -94,8 +94,10 @@ fn any_ticket() -> impl Strategy<Value = Ticket> {
         Just(OrderKind::Lookup),
         Just(OrderKind::Reset),
         Just(OrderKind::Configure),
+        Just(OrderKind::Launch),
+        Just(OrderKind::Tool),
     ];
-    (subject, order, 0u32..3, 0u16..2).prop_map(|(subject, order, attempt, ordinal)| Ticket {
+    (subject, order, 0u32..3, 0u16..3).prop_map(|(subject, order, attempt, ordinal)| Ticket {
         subject,
         order,
         attempt: Attempt(attempt),
@@ -191,6 +193,28 @@ fn any_open() -> impl Strategy<Value = OpenRun> {
         })
 }
 
+fn any_call() -> impl Strategy<Value = CallFacts> {
+    let kind = prop_oneof![
+        6 => Just(CallKind::Ready),
+        1 => Just(CallKind::NoSuchTool),
+        1 => Just(CallKind::BadArguments)
+    ];
+    let timeout_ms = proptest::option::of(1u64..40_000);
+    (kind, any::<bool>(), timeout_ms).prop_map(|(kind, guarded, timeout_ms)| CallFacts {
+        kind,
+        guarded,
+        timeout_ms,
+    })
+}
+
+fn any_tool_end() -> impl Strategy<Value = ToolEnd> {
+    prop_oneof![
+        Just(ToolEnd::Ok),
+        Just(ToolEnd::Failed),
+        Just(ToolEnd::Cancelled)
+    ]
+}
+
 fn any_input() -> impl Strategy<Value = Input> {
     let request = (1u128..9).prop_map(RequestId::from_u128);
     let store = prop_oneof![Just(StoreError::Busy), Just(StoreError::Full)];
@@ -239,6 +263,17 @@ fn any_input() -> impl Strategy<Value = Input> {
         4 => (any_ticket(), 0u64..40).prop_map(|(ticket, to)| Input::Model { ticket, fact: ModelFact::Text { to } }),
         1 => any_ticket().prop_map(|ticket| Input::Model { ticket, fact: ModelFact::Finished }),
         2 => any_ticket().prop_map(|ticket| Input::Model { ticket, fact: ModelFact::Ended(ModelEnd::Completed) }),
+        3 => (any_ticket(), any_call()).prop_map(|(ticket, facts)| Input::Model { ticket, fact: ModelFact::Call(facts) }),
+        1 => any_ticket().prop_map(|ticket| Input::Model { ticket, fact: ModelFact::Calling }),
+        1 => (any_ticket(), store).prop_map(|(ticket, e)| Input::Launched { ticket, report: LaunchReport::Refused(e) }),
+        1 => any_ticket().prop_map(|ticket| Input::Launched { ticket, report: LaunchReport::Fenced }),
+        1 => (any_ticket(), 0u64..40).prop_map(|(ticket, to)| Input::Tool { ticket, fact: ToolFact::Output { to } }),
+        2 => (any_ticket(), any_tool_end()).prop_map(|(ticket, end)| Input::Tool { ticket, fact: ToolFact::Ended(end) }),
+        2 => (1u128..9, 1u128..9, 1u32..4, 0u16..3, any::<bool>()).prop_map(|(request, r, attempt, call, allow)| Input::Decide {
+            request: RequestId::from_u128(request),
+            call: CallId { run: run(r), attempt: Attempt(attempt), call },
+            decision: if allow { Decision::AllowOnce } else { Decision::Deny },
+        }),
         1 => proptest::option::of(0u64..50_000).prop_map(|budget_ms| Input::Drain { request: RequestId::from_u128(77), budget_ms }),
         3 => Just(Input::Tick),
     ]

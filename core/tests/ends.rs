@@ -5,6 +5,12 @@ mod bench;
 use bench::*;
 use tidegate_core::*;
 
+/// A call of a tool that is not offered.
+const UNKNOWN: CallFacts = CallFacts {
+    kind: CallKind::NoSuchTool,
+    ..READY
+};
+
 /// The run whose end is looked at.
 const SUBJECT: u128 = 10;
 
@@ -45,6 +51,14 @@ impl Told {
     fn waits_to_ask_again(&mut self) {
         let call = self.at_the_model();
         self.end(call, RATE_LIMIT);
+    }
+
+    /// The subject at a tool.
+    fn at_a_tool(&mut self, facts: CallFacts) -> Vec<Ticket> {
+        let call = self.at_the_model();
+        let out = self.b.asks_for(call, &[facts]);
+        let out = self.tell(out);
+        started(&out)
     }
 
     fn end(&mut self, call: Ticket, end: ModelEnd) {
@@ -223,6 +237,64 @@ const WAYS: &[Way] = &[
         let (ticket, _) = settle(&out);
         t.log.extend(out);
         let out = t.b.hand(Input::Settled { ticket, report: SettleReport::Fenced });
+        let ticket = lookup_ticket(&out);
+        t.log.extend(out);
+        let report = LookupReport::Ended(recorded(Outcome::Superseded, 3));
+        let out = t.b.hand(Input::LookedUp { ticket, report });
+        t.tell(out);
+    }, Outcome::Superseded),
+    ("completed after tools", |t| {
+        let tool = t.at_a_tool(READY);
+        let out = t.b.tool_ends(tool[0], ToolEnd::Ok);
+        let out = t.tell(out);
+        t.end(model_ticket(&out), ModelEnd::Completed);
+    }, Outcome::Completed),
+    ("stopped at its tools", |t| {
+        let tool = t.at_a_tool(READY);
+        let out = t.b.abort(1, Some(SUBJECT));
+        t.tell(out);
+        let out = t.b.tool_ends(tool[0], ToolEnd::Cancelled);
+        t.tell(out);
+    }, cancelled(StopReason::Rpc, true)),
+    ("stopped at a tool that hangs", |t| {
+        t.at_a_tool(READY);
+        let out = t.b.abort(1, Some(SUBJECT));
+        t.tell(out);
+        t.pass(10_000);
+    }, cancelled(StopReason::Rpc, true)),
+    ("stopped while a person is waited for", |t| {
+        t.at_a_tool(GUARDED);
+        let out = t.b.abort(1, Some(SUBJECT));
+        t.tell(out);
+    }, cancelled(StopReason::Rpc, true)),
+    ("interrupted at its tools", |t| {
+        t.at_a_tool(READY);
+        t.chat(11, Some(QueueMode::Interrupt));
+        t.pass(10_000);
+    }, cancelled(StopReason::Interrupt, true)),
+    ("the budget, at a tool", |t| {
+        let request = t.b.request();
+        let out = t.b.submit_as(request, 1, SUBJECT, 1, Some(Budget::Limited(500)));
+        let out = t.tell(out);
+        let out = t.b.asks_for(model_ticket(&out), &[READY]);
+        t.tell(out);
+        t.pass(500);
+        t.pass(10_000);
+    }, timed_out(Limit::Budget, true)),
+    ("tools without end", |t| {
+        let call = t.at_the_model();
+        let out = t.b.asks_for(call, &[UNKNOWN]);
+        let mut out = t.tell(out);
+        for _ in 0..ToolsConfig::default().rounds_max {
+            let asks = t.b.asks_for(model_ticket(&out), &[UNKNOWN]);
+            out = t.tell(asks);
+        }
+    }, Outcome::Failed(Failure::TooManyRounds)),
+    ("a checkpoint that another writer fenced", |t| {
+        let call = t.at_the_model();
+        let out = t.b.asks_for(call, &[READY]);
+        let (ticket, _) = launch(&out);
+        let out = t.b.hand(Input::Launched { ticket, report: LaunchReport::Fenced });
         let ticket = lookup_ticket(&out);
         t.log.extend(out);
         let report = LookupReport::Ended(recorded(Outcome::Superseded, 3));

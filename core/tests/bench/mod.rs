@@ -293,6 +293,10 @@ pub fn report_of(order: &Output) -> Option<Input> {
             ticket,
             report: ClaimReport::Committed(Claim { superseded: None }),
         },
+        Output::Launch { ticket, .. } => Input::Launched {
+            ticket,
+            report: LaunchReport::Committed,
+        },
         Output::Settle { ticket, .. } => Input::Settled {
             ticket,
             report: SettleReport::Committed,
@@ -316,6 +320,122 @@ pub fn report_of(order: &Output) -> Option<Input> {
         },
         _ => return None,
     })
+}
+
+/// A call that can be carried out.
+pub const READY: CallFacts = CallFacts {
+    kind: CallKind::Ready,
+    guarded: false,
+    timeout_ms: None,
+};
+
+/// One for which a person may be asked.
+pub const GUARDED: CallFacts = CallFacts {
+    guarded: true,
+    ..READY
+};
+
+impl Bench {
+    /// The model's answer asks for calls and is whole; gives what was ordered, the checkpoint.
+    pub fn asks_for(&mut self, call: Ticket, calls: &[CallFacts]) -> Vec<Output> {
+        for facts in calls {
+            let out = self.model(call, ModelFact::Call(*facts));
+            let told = |o: &Output| matches!(o, Output::Publish { .. });
+            assert!(
+                out.iter().all(told),
+                "nothing begins before the answer is whole"
+            );
+        }
+        self.complete(call)
+    }
+
+    /// A run whose answer asked for calls, with all that a healthy store reports.
+    pub fn at_tools(&mut self, s: u128, r: u128, calls: &[CallFacts]) -> Vec<Output> {
+        let call = self.start(s, r);
+        let out = self.asks_for(call, calls);
+        self.store(out)
+    }
+
+    pub fn tool(&mut self, ticket: Ticket, fact: ToolFact) -> Vec<Output> {
+        self.hand(Input::Tool { ticket, fact })
+    }
+
+    pub fn tool_ends(&mut self, ticket: Ticket, end: ToolEnd) -> Vec<Output> {
+        self.tool(ticket, ToolFact::Ended(end))
+    }
+
+    pub fn decide(&mut self, call: CallId, decision: Decision) -> (RequestId, Vec<Output>) {
+        let request = self.request();
+        let out = self.hand(Input::Decide {
+            request,
+            call,
+            decision,
+        });
+        (request, out)
+    }
+}
+
+/// The checkpoint ordered in a drain.
+pub fn launch(out: &[Output]) -> (Ticket, LaunchOrder) {
+    find(out, |o| match o {
+        Output::Launch { ticket, launch, .. } => Some((*ticket, launch.clone())),
+        _ => None,
+    })
+}
+
+/// The tools started in a drain.
+pub fn started(out: &[Output]) -> Vec<Ticket> {
+    let tickets = out.iter().filter_map(|o| match o {
+        Output::StartTool { ticket, .. } => Some(*ticket),
+        _ => None,
+    });
+    tickets.collect()
+}
+
+/// The tools told to stop in a drain.
+pub fn stopped(out: &[Output]) -> Vec<Ticket> {
+    let tickets = out.iter().filter_map(|o| match o {
+        Output::CancelTool { ticket } => Some(*ticket),
+        _ => None,
+    });
+    tickets.collect()
+}
+
+/// The calls that wait for a person from a drain on.
+pub fn asked(out: &[Output]) -> Vec<CallId> {
+    let calls = out.iter().filter_map(|o| match o {
+        Output::Publish {
+            event: Event::ToolAsked { call, .. },
+            ..
+        } => Some(*call),
+        _ => None,
+    });
+    calls.collect()
+}
+
+/// The ends of calls told in a drain.
+pub fn call_ends(out: &[Output]) -> Vec<(u16, CallEnd)> {
+    let ends = out.iter().filter_map(|o| match o {
+        Output::Publish {
+            event: Event::ToolEnd { call, end },
+            ..
+        } => Some((call.call, *end)),
+        _ => None,
+    });
+    ends.collect()
+}
+
+/// The results that a drain orders to be written, with a claim or an end.
+pub fn results(out: &[Output]) -> Vec<(u16, CallEnd)> {
+    find(out, |o| match o {
+        Output::Claim { claim, .. } => Some(pairs(&claim.results)),
+        Output::Settle { results, .. } => Some(pairs(results)),
+        _ => None,
+    })
+}
+
+fn pairs(results: &[CallResult]) -> Vec<(u16, CallEnd)> {
+    results.iter().map(|it| (it.call, it.end)).collect()
 }
 
 /// The claims ordered in a drain, with what each takes along.
