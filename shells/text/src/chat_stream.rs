@@ -1,7 +1,7 @@
 //! Reads the answer of an OpenAI-compatible chat model: a stream of events, or one document.
 //!
-//! Owns the dialect: which event is text, thought, structure, an end or an error. It never
-//! waits and decides no limit. Two things are kept apart: *the model finished* is said by a
+//! Owns the dialect: which event is text, thought, a piece of a tool call, structure, an end or
+//! an error. It never waits and decides no limit. Two things are kept apart: *the model finished* is said by a
 //! finish reason or `[DONE]`; *the transport ended* is known only to the caller, who then
 //! asks [`ChatStream::end`] what that means (P38).
 
@@ -10,6 +10,7 @@ use tidegate_core::Marker;
 
 use crate::provider_error::Said;
 use crate::sse::{Oversized, SseItem, SseParser};
+use crate::tool_calls::{BadCalls, ChatCall, ToolCalls};
 
 /// Tokens that a call used, as the provider counted them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,7 +61,11 @@ pub enum ChatFact {
     Reasoning,
     /// The reply grew by this. Never empty.
     Text(String),
-    /// The model says that it finished. Text may still follow and counts (S-09, S-10).
+    /// A tool call grew. The calls are told as a whole: see [`ChatStream::take_calls`].
+    Calling,
+    /// The tool calls can't be taken, so the caller ends the call.
+    BadCalls(BadCalls),
+    /// The model says that it finished. More may still follow and counts (S-09, S-10).
     Finish(Finish),
     /// The provider says that nothing follows.
     Done,
@@ -88,18 +93,30 @@ pub enum ChatEnd {
 pub struct ChatStream {
     sse: SseParser,
     items: Vec<SseItem>,
-    finished: bool,
+    answer: Answer,
     done: bool,
+}
+
+/// What is known of an answer as a whole.
+#[derive(Clone, Debug, Default)]
+struct Answer {
+    calls: ToolCalls,
+    /// The last finish reason.
+    finish: Option<Finish>,
+    /// Calls grew since then.
+    grew: bool,
+    /// Its calls are void: a filter stopped it, or it failed.
+    void: bool,
 }
 
 impl ChatStream {
     /// A reader at the beginning of an answer. `event_limit_bytes` bounds one event.
     #[must_use]
-    pub const fn new(event_limit_bytes: usize) -> Self {
+    pub fn new(event_limit_bytes: usize) -> Self {
         Self {
             sse: SseParser::new(event_limit_bytes),
             items: Vec::new(),
-            finished: false,
+            answer: Answer::default(),
             done: false,
         }
     }
@@ -116,10 +133,8 @@ impl ChatStream {
         let pushed = self.sse.push(bytes, &mut self.items);
         for item in self.items.drain(..) {
             let from = facts.len();
-            read_item(&item, facts);
-            self.finished |= facts[from..]
-                .iter()
-                .any(|fact| matches!(fact, ChatFact::Finish(_)));
+            read_item(&item, &mut self.answer.calls, facts);
+            self.answer.note(&facts[from..]);
             self.done = matches!(facts.last(), Some(ChatFact::Done));
             if self.done {
                 return Ok(());
@@ -131,7 +146,7 @@ impl ChatStream {
     /// What it means if the transport ends now.
     #[must_use]
     pub const fn end(&self) -> ChatEnd {
-        if self.finished || self.done {
+        if self.answer.finish.is_some() || self.done {
             ChatEnd::Completed
         } else {
             ChatEnd::Incomplete {
@@ -139,26 +154,73 @@ impl ChatStream {
             }
         }
     }
+
+    /// What it means if the transport breaks now: the same, but calls that grew after the
+    /// model said that it finished may lack what was lost.
+    #[must_use]
+    pub const fn broken(&self) -> ChatEnd {
+        if self.answer.grew && !self.done {
+            ChatEnd::Incomplete {
+                unfinished_bytes: self.sse.unfinished_bytes(),
+            }
+        } else {
+            self.end()
+        }
+    }
+
+    /// The tool calls of the answer, in their order, once (S-11). To be asked when the answer is
+    /// whole, whatever its finish reason says (S-09); an answer that a filter stopped, or that
+    /// failed, has none.
+    #[must_use]
+    pub fn take_calls(&mut self) -> Vec<ChatCall> {
+        self.answer.take_calls()
+    }
+}
+
+impl Answer {
+    fn note(&mut self, facts: &[ChatFact]) {
+        for fact in facts {
+            match fact {
+                ChatFact::Finish(finish) => {
+                    self.finish = Some(*finish);
+                    self.grew = false;
+                    self.void |= *finish == Finish::ContentFilter;
+                }
+                ChatFact::Calling => self.grew = self.finish.is_some(),
+                ChatFact::Error(_) | ChatFact::Unreadable | ChatFact::BadCalls(_) => {
+                    self.void = true;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn take_calls(&mut self) -> Vec<ChatCall> {
+        let calls = self.calls.take(self.finish == Some(Finish::Length));
+        if self.void { Vec::new() } else { calls }
+    }
 }
 
 /// Reads an answer that came as one JSON document, as some servers give even when a stream
-/// was asked for. A whole answer ends with [`ChatFact::Done`].
+/// was asked for, and the tool calls in it. A whole answer ends with [`ChatFact::Done`].
 #[must_use]
-pub fn read_whole_answer(body: &[u8]) -> Vec<ChatFact> {
+pub fn read_whole_answer(body: &[u8]) -> (Vec<ChatFact>, Vec<ChatCall>) {
     let mut facts = Vec::new();
+    let mut answer = Answer::default();
     match serde_json::from_slice::<Value>(body) {
         Ok(value) if value.get("choices").is_some() || Said::in_event(&value).is_some() => {
-            read_value(&value, &mut facts);
+            read_value(&value, &mut answer.calls, &mut facts);
             if !facts.iter().any(|fact| matches!(fact, ChatFact::Error(_))) {
                 facts.push(ChatFact::Done);
             }
         }
         _ => facts.push(ChatFact::Unreadable),
     }
-    facts
+    answer.note(&facts);
+    (facts, answer.take_calls())
 }
 
-fn read_item(item: &SseItem, facts: &mut Vec<ChatFact>) {
+fn read_item(item: &SseItem, calls: &mut ToolCalls, facts: &mut Vec<ChatFact>) {
     let SseItem::Event { name, data } = item else {
         facts.push(ChatFact::Alive);
         return;
@@ -180,7 +242,7 @@ fn read_item(item: &SseItem, facts: &mut Vec<ChatFact>) {
                 said.unwrap_or_else(|| Said::words(data)),
             )));
         }
-        (_, Some(value)) => read_value(&value, facts),
+        (_, Some(value)) => read_value(&value, calls, facts),
         ("" | "message", None) => facts.push(ChatFact::Unreadable),
         (_, None) => facts.push(ChatFact::Alive), // an unknown kind of event may hold anything
     }
@@ -194,9 +256,9 @@ fn error(said: Said) -> ChatError {
     }
 }
 
-/// What one object says, in this order: thought, text, finish, usage. A member of another
-/// type than expected counts as absent, except for content.
-fn read_value(value: &Value, facts: &mut Vec<ChatFact>) {
+/// What one object says, in this order: thought, text, calls, finish, usage. A member of another
+/// type than expected counts as absent, except for content and calls.
+fn read_value(value: &Value, calls: &mut ToolCalls, facts: &mut Vec<ChatFact>) {
     if let Some(said) = Said::in_event(value) {
         facts.push(ChatFact::Error(error(said)));
         return;
@@ -204,7 +266,7 @@ fn read_value(value: &Value, facts: &mut Vec<ChatFact>) {
     let from = facts.len();
     let choices = value.get("choices").and_then(Value::as_array);
     for choice in choices.into_iter().flatten() {
-        read_choice(choice, facts);
+        read_choice(choice, calls, facts);
     }
     facts.extend(usage(value).map(ChatFact::Usage));
     if facts.len() == from {
@@ -218,33 +280,14 @@ fn read_value(value: &Value, facts: &mut Vec<ChatFact>) {
 }
 
 /// One choice. We ask for one; others would be alternatives, not continuations.
-fn read_choice(choice: &Value, facts: &mut Vec<ChatFact>) {
+fn read_choice(choice: &Value, calls: &mut ToolCalls, facts: &mut Vec<ChatFact>) {
     if choice.get("index").and_then(Value::as_u64).unwrap_or(0) != 0 {
         return;
     }
-    let delta = choice
-        .get("delta")
-        .filter(|delta| delta.is_object())
-        .or(choice.get("message"));
-    if let Some(delta) = delta {
-        let thinks = |key: &str| match delta.get(key) {
-            Some(Value::String(thought)) => !thought.is_empty(),
-            Some(Value::Array(thoughts)) => !thoughts.is_empty(),
-            _ => false,
-        };
-        if ["reasoning_content", "reasoning", "reasoning_details"]
-            .into_iter()
-            .any(thinks)
-        {
-            facts.push(ChatFact::Reasoning);
-        }
-        // A refusal is what the model has to say to the user.
-        for content in ["content", "refusal"]
-            .into_iter()
-            .filter_map(|key| delta.get(key))
-        {
-            read_content(content, facts);
-        }
+    let delta = choice.get("delta").filter(|delta| delta.is_object());
+    let whole = delta.is_none();
+    if let Some(delta) = delta.or(choice.get("message")) {
+        read_delta(delta, whole, calls, facts);
     }
     match choice.get("finish_reason").and_then(Value::as_str) {
         None | Some("") => {}
@@ -254,6 +297,33 @@ fn read_choice(choice: &Value, facts: &mut Vec<ChatFact>) {
             message: "the answer ended with the finish reason \"error\"".to_owned(),
         })),
         Some(reason) => facts.push(ChatFact::Finish(finish(reason))),
+    }
+}
+
+/// What a choice grows by, or a `whole` one has.
+fn read_delta(delta: &Value, whole: bool, calls: &mut ToolCalls, facts: &mut Vec<ChatFact>) {
+    let thinks = |key: &str| match delta.get(key) {
+        Some(Value::String(thought)) => !thought.is_empty(),
+        Some(Value::Array(thoughts)) => !thoughts.is_empty(),
+        _ => false,
+    };
+    if ["reasoning_content", "reasoning", "reasoning_details"]
+        .into_iter()
+        .any(thinks)
+    {
+        facts.push(ChatFact::Reasoning);
+    }
+    // A refusal is what the model has to say to the user.
+    for content in ["content", "refusal"]
+        .into_iter()
+        .filter_map(|key| delta.get(key))
+    {
+        read_content(content, facts);
+    }
+    match calls.add(delta.get("tool_calls").unwrap_or(&Value::Null), whole) {
+        Ok(false) => {}
+        Ok(true) => facts.push(ChatFact::Calling),
+        Err(bad) => facts.push(ChatFact::BadCalls(bad)),
     }
 }
 

@@ -9,6 +9,7 @@
     reason = "any bytes may come in; say with expect which invariant holds"
 )]
 
+mod call_end;
 mod chat_stream;
 mod command;
 mod fingerprint;
@@ -17,8 +18,10 @@ mod provider_error;
 mod queue_words;
 mod retry_after;
 mod sse;
+mod tool_calls;
 mod used_up;
 
+pub use call_end::call_end_words;
 pub use chat_stream::{ChatEnd, ChatError, ChatFact, ChatStream, Finish, Usage, read_whole_answer};
 pub use command::{BadCommand, Command, read_command};
 pub use fingerprint::Fingerprinter;
@@ -30,3 +33,4 @@ pub use queue_words::{
 };
 pub use retry_after::read_retry_after;
 pub use sse::{Oversized, SseItem, SseParser};
+pub use tool_calls::{BadCalls, CALLS_MAX, CALLS_MAX_BYTES, ChatCall, is_json_object};

@@ -269,18 +269,18 @@ fn a_whole_document_is_a_whole_answer() {
         completion_tokens: 2,
     });
     assert_eq!(
-        read_whole_answer(body),
+        read_whole_answer(body).0,
         [text("all"), stop(), usage, ChatFact::Done]
     );
     assert_eq!(
-        read_whole_answer(&body[..body.len() - 1]),
+        read_whole_answer(&body[..body.len() - 1]).0,
         [ChatFact::Unreadable]
     );
     assert_eq!(
-        read_whole_answer(b"{\"status\":\"up\"}"),
+        read_whole_answer(b"{\"status\":\"up\"}").0,
         [ChatFact::Unreadable]
     );
-    let failed = read_whole_answer(b"{\"error\":{\"message\":\"no\",\"code\":503}}");
+    let (failed, _) = read_whole_answer(b"{\"error\":{\"message\":\"no\",\"code\":503}}");
     assert!(matches!(
         failed[..],
         [ChatFact::Error(ChatError {
