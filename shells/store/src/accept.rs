@@ -45,7 +45,7 @@ impl Work<'_> {
         }
         self.insert(accept, names, message)?;
         let claim = match &accept.claim {
-            Some(order) => self.claim_fenced(&fence(accept, order.attempt), order)?,
+            Some(order) => self.claim_fenced(&fence(accept, order.attempt), order, &[])?,
             None => None,
         };
         Ok(done(AcceptReport::Committed { claim }))

@@ -1,15 +1,15 @@
 //! Claiming the writer: from this row on, one attempt of one run writes to a session (R51).
 //!
 //! The same transaction settles what the claim makes untrue: a previous writer without an
-//! end is superseded, and what an earlier attempt of the same run left of its reply, by a crash
-//! or a call that failed, becomes a row marked interrupted. It also moves messages to the transcript: what gave way since
-//! the last claim, the run's own, and what its turn takes along. All rows are written before
-//! the writer changes (I20, I21).
+//! end is superseded, the calls that an earlier attempt asked for get their results, and what
+//! it left of its reply, by a crash or a call that failed, becomes a row marked interrupted. It
+//! also moves messages to the transcript: what gave way since the last claim, the run's own,
+//! and what its turn takes along. All rows are written before the writer changes (I20, I21).
 
 use rusqlite::params;
 use tidegate_core::{
-    Claim, ClaimOrder, ClaimReport, Epoch, Fence, Generation, Outcome, RunId, SessionId, Terminal,
-    Wall,
+    Attempt, Claim, ClaimOrder, ClaimReport, Epoch, Fence, Generation, Outcome, RunId, SessionId,
+    Terminal, Wall,
 };
 use tidegate_driver::{Role, RowMark};
 
@@ -25,18 +25,24 @@ impl Work<'_> {
         fence: &Fence,
         epoch: Epoch,
         order: &ClaimOrder,
+        outputs: &[String],
     ) -> Step<ClaimReport> {
         if !self.owns(epoch) {
             return Ok(ClaimReport::NotOwner);
         }
-        Ok(match self.claim_fenced(fence, order)? {
+        Ok(match self.claim_fenced(fence, order, outputs)? {
             Some(claim) => ClaimReport::Committed(claim),
             None => ClaimReport::Fenced,
         })
     }
 
     /// The claim under a lease that holds; `None` if the fence does not.
-    pub(crate) fn claim_fenced(&self, fence: &Fence, order: &ClaimOrder) -> Step<Option<Claim>> {
+    pub(crate) fn claim_fenced(
+        &self,
+        fence: &Fence,
+        order: &ClaimOrder,
+        outputs: &[String],
+    ) -> Step<Option<Claim>> {
         let Some(session) = self.session(fence.session)? else {
             return Ok(None);
         };
@@ -57,6 +63,11 @@ impl Work<'_> {
             }
             _ => None,
         };
+        if run.attempt > Attempt(0) {
+            self.close_calls(fence.run, order.at, &order.results, outputs)?;
+        } else if !order.results.is_empty() || !outputs.is_empty() {
+            return Err(Fault::Order("a run's first claim has no results of calls"));
+        }
         let to = (fence.session, fence.generation);
         self.move_dropped(to, Some(fence.run), order.at)?;
         if run.has_message {
@@ -75,6 +86,7 @@ impl Work<'_> {
         let Some(inbox) = self.inbox(previous)?.filter(|inbox| inbox.open) else {
             return Ok(None);
         };
+        self.close_calls(previous, at, &[], &[])?;
         let to = (fence.session, fence.generation);
         let terminal = self.cut(to, previous, &inbox, Outcome::Superseded, at)?;
         self.end(&terminal, None)?;

@@ -13,7 +13,8 @@ use tidegate_driver::{Role, RowMark};
 use crate::fault::{Fault, Step};
 
 /// The encoding of terminals that this build writes: postcard of [`Terminal`]. A change of
-/// that type takes the next number and keeps a reader for this one.
+/// that type takes the next number and keeps a reader for this one; a variant that is added
+/// behind the others of its enum changes no byte that was written.
 pub(crate) const TERMINAL_ENCODING: i64 = 2;
 
 /// A terminal as encoding 1 has it: no message was taken along in another run's turn.
@@ -85,6 +86,7 @@ pub(crate) fn role_to_sql(role: Role) -> &'static str {
     match role {
         Role::User => "user",
         Role::Assistant => "assistant",
+        Role::Tool => "tool",
     }
 }
 
@@ -93,9 +95,10 @@ pub(crate) fn role_from_sql(role: &str) -> Step<Role> {
     match role {
         "user" => Ok(Role::User),
         "assistant" => Ok(Role::Assistant),
+        "tool" => Ok(Role::Tool),
         _ => Err(Fault::Record {
             what: "role",
-            expected: "user or assistant",
+            expected: "user, assistant or tool",
         }),
     }
 }
@@ -104,6 +107,7 @@ pub(crate) fn role_from_sql(role: &str) -> Step<Role> {
 pub(crate) fn mark_to_sql(mark: RowMark) -> &'static str {
     match mark {
         RowMark::Whole => "whole",
+        RowMark::Calls => "calls",
         RowMark::Partial => "partial",
         RowMark::Interrupted => "interrupted",
         RowMark::Dropped { told: false } => "dropped",
@@ -115,13 +119,14 @@ pub(crate) fn mark_to_sql(mark: RowMark) -> &'static str {
 pub(crate) fn mark_from_sql(mark: &str) -> Step<RowMark> {
     match mark {
         "whole" => Ok(RowMark::Whole),
+        "calls" => Ok(RowMark::Calls),
         "partial" => Ok(RowMark::Partial),
         "interrupted" => Ok(RowMark::Interrupted),
         "dropped" => Ok(RowMark::Dropped { told: false }),
         "summarized" => Ok(RowMark::Dropped { told: true }),
         _ => Err(Fault::Record {
             what: "mark",
-            expected: "whole, partial, interrupted, dropped or summarized",
+            expected: "whole, calls, partial, interrupted, dropped or summarized",
         }),
     }
 }
@@ -189,6 +194,7 @@ pub(crate) fn reason(outcome: &Outcome) -> String {
         }
         Outcome::Failed(Failure::Incomplete) => "failed: stream ended early".into(),
         Outcome::Failed(Failure::ReplyTooLarge) => "failed: reply too large".into(),
+        Outcome::Failed(Failure::TooManyRounds) => "failed: too many rounds of tools".into(),
         Outcome::Failed(Failure::Provider { class, status }) => match status {
             Some(status) => format!("failed: provider, {}, status {status}", class_name(*class)),
             None => format!("failed: provider, {}", class_name(*class)),

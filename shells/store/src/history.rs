@@ -11,7 +11,7 @@ use tidegate_driver::{
 use crate::accept::FIRST_GENERATION;
 use crate::codec;
 use crate::fault::Step;
-use crate::list::{TRANSCRIPT_ROWS, transcript_row};
+use crate::list::TRANSCRIPT_ROWS;
 use crate::rows::{Work, wall};
 
 /// Bytes that may still be read. The first text always fits.
@@ -28,8 +28,8 @@ impl Room {
         }
     }
 
-    fn takes(&mut self, text: &str) -> bool {
-        let bytes = text.len() as u64;
+    fn takes(&mut self, bytes: usize) -> bool {
+        let bytes = bytes as u64;
         let fits = bytes <= self.left || std::mem::take(&mut self.first);
         self.first = false;
         self.left = self.left.saturating_sub(bytes);
@@ -71,7 +71,7 @@ impl Work<'_> {
     fn newest_rows(&self, session: SessionId, limit: u32) -> Step<Vec<TranscriptRow>> {
         let newest = format!("{TRANSCRIPT_ROWS} ORDER BY t.seq DESC LIMIT ?2");
         let mut statement = self.sql.prepare_cached(&newest)?;
-        let mut list = read(statement.query(params![session.0, limit])?)?;
+        let mut list = self.read(statement.query(params![session.0, limit])?)?;
         list.reverse();
         Ok(list)
     }
@@ -79,7 +79,19 @@ impl Work<'_> {
     fn rows_after(&self, session: SessionId, after: u64, limit: u32) -> Step<Vec<TranscriptRow>> {
         let later = format!("{TRANSCRIPT_ROWS} AND t.seq > ?3 ORDER BY t.seq LIMIT ?2");
         let mut statement = self.sql.prepare_cached(&later)?;
-        read(statement.query(params![session.0, limit, codec::to_sql(after)])?)
+        self.read(statement.query(params![session.0, limit, codec::to_sql(after)])?)
+    }
+
+    fn read(&self, mut rows: Rows<'_>) -> Step<Vec<TranscriptRow>> {
+        let (mut list, mut room) = (Vec::new(), Room::new());
+        while let Some(row) = rows.next()? {
+            let row = self.transcript_row(row)?;
+            if !room.takes(bytes(&row)) {
+                break;
+            }
+            list.push(row);
+        }
+        Ok(list)
     }
 
     fn pending(&self, session: SessionId) -> Step<Vec<PendingInput>> {
@@ -92,7 +104,7 @@ impl Work<'_> {
         let (mut list, mut room) = (Vec::new(), Room::new());
         while let Some(row) = rows.next()? {
             let text: String = row.get(1)?;
-            if !room.takes(&text) {
+            if !room.takes(text.len()) {
                 break;
             }
             list.push(PendingInput {
@@ -116,14 +128,9 @@ impl Work<'_> {
     }
 }
 
-fn read(mut rows: Rows<'_>) -> Step<Vec<TranscriptRow>> {
-    let (mut list, mut room) = (Vec::new(), Room::new());
-    while let Some(row) = rows.next()? {
-        let row = transcript_row(row)?;
-        if !room.takes(&row.text) {
-            break;
-        }
-        list.push(row);
-    }
-    Ok(list)
+/// What a row holds of text: its own, and that of the calls that it asks for.
+fn bytes(row: &TranscriptRow) -> usize {
+    let calls = row.calls.iter();
+    let of_calls = calls.map(|call| call.id.len() + call.name.len() + call.arguments.len());
+    row.text.len() + of_calls.sum::<usize>()
 }

@@ -7,10 +7,12 @@
 //! retries, and reads no clock but the one that dates its ownership.
 
 mod accept;
+mod calls;
 mod claim;
 mod codec;
 mod fault;
 mod history;
+mod launch;
 mod list;
 mod migrations;
 mod owner;

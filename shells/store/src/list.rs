@@ -2,8 +2,9 @@
 
 use rusqlite::{Row, params};
 use tidegate_core::{RunId, SessionId};
-use tidegate_driver::{SessionRow, TranscriptRow};
+use tidegate_driver::{RowMark, SessionRow, TranscriptRow};
 
+use crate::calls;
 use crate::codec;
 use crate::fault::Step;
 use crate::queue;
@@ -17,7 +18,7 @@ impl Work<'_> {
         let mut list = Vec::new();
         let mut rows = statement.query([session.0])?;
         while let Some(row) = rows.next()? {
-            list.push(transcript_row(row)?);
+            list.push(self.transcript_row(row)?);
         }
         Ok(list)
     }
@@ -53,29 +54,41 @@ impl Work<'_> {
     }
 }
 
-/// The rows of a session's current transcript, as [`transcript_row`] reads them. Which of them,
-/// and in what order, follows.
+/// The rows of a session's current transcript, as [`Work::transcript_row`] reads them. Which of
+/// them, and in what order, follows.
 pub(crate) const TRANSCRIPT_ROWS: &str =
-    "SELECT t.seq, t.role, t.mark, t.run, i.run_key, t.turn, i.queue, t.at, t.text
+    "SELECT t.seq, t.role, t.mark, t.run, i.run_key, t.turn, i.queue, t.at, t.text,
+            s.session, s.generation, c.id, c.name, c.ended_as
      FROM sessions s
      JOIN transcript t ON t.session = s.session AND t.generation = s.generation
      JOIN inbox i ON i.run = t.run
+     LEFT JOIN calls c ON c.session = t.session AND c.generation = t.generation
+                      AND c.seq = t.asks AND c.call = t.call
      WHERE s.session = ?1";
 
-/// A row of [`TRANSCRIPT_ROWS`].
-pub(crate) fn transcript_row(row: &Row<'_>) -> Step<TranscriptRow> {
-    let (role, mark): (String, String) = (row.get(1)?, row.get(2)?);
-    Ok(TranscriptRow {
-        seq: codec::from_sql(row.get(0)?),
-        role: codec::role_from_sql(&role)?,
-        mark: codec::mark_from_sql(&mark)?,
-        run: RunId(row.get(3)?),
-        run_key: row.get(4)?,
-        turn: RunId(row.get(5)?),
-        queue: queue::mode_from_row(row, 6)?,
-        at: wall(row, 7)?,
-        text: row.get(8)?,
-    })
+impl Work<'_> {
+    /// A row of [`TRANSCRIPT_ROWS`], with the calls that it asks for.
+    pub(crate) fn transcript_row(&self, row: &Row<'_>) -> Step<TranscriptRow> {
+        let (role, mark): (String, String) = (row.get(1)?, row.get(2)?);
+        let (seq, mark) = (row.get(0)?, codec::mark_from_sql(&mark)?);
+        let calls = match mark {
+            RowMark::Calls => self.calls_of(row.get(9)?, row.get(10)?, seq)?,
+            _ => Vec::new(),
+        };
+        Ok(TranscriptRow {
+            seq: codec::from_sql(seq),
+            role: codec::role_from_sql(&role)?,
+            mark,
+            run: RunId(row.get(3)?),
+            run_key: row.get(4)?,
+            turn: RunId(row.get(5)?),
+            queue: queue::mode_from_row(row, 6)?,
+            at: wall(row, 7)?,
+            text: row.get(8)?,
+            calls,
+            answers: calls::answer_from_row(row, 11)?,
+        })
+    }
 }
 
 fn session_row(row: &Row<'_>) -> Step<SessionRow> {

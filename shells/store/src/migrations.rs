@@ -9,6 +9,7 @@ use rusqlite::{Connection, TransactionBehavior};
 const STEPS: &[&str] = &[
     include_str!("schema/0001_first.sql"),
     include_str!("schema/0002_queue.sql"),
+    include_str!("schema/0003_tools.sql"),
 ];
 
 /// The schema that this build reads and writes.

@@ -76,6 +76,10 @@ impl Work<'_> {
         generation: Generation,
         at: Wall,
     ) -> Step<ResetReport> {
+        if let Some((writer, _)) = self.session(session)?.and_then(|found| found.writer) {
+            // First of all rows: a result stands directly behind the answer that asks.
+            self.close_calls(writer, at, &[], &[])?;
+        }
         // What gave way before belongs to what ends; the next generation is not told of it.
         self.move_dropped((session, generation), None, at)?;
         let ended = self.end_all(session, generation, at)?;

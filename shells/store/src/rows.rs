@@ -118,15 +118,26 @@ impl Work<'_> {
 
     /// Whether the fence is that of the session's active writer, and its run open.
     pub(crate) fn is_writer(&self, fence: &Fence) -> Step<bool> {
-        let Some(session) = self.session(fence.session)? else {
-            return Ok(false);
-        };
-        if session.generation != fence.generation
-            || session.writer != Some((fence.run, fence.attempt))
-        {
-            return Ok(false);
-        }
-        Ok(self.inbox(fence.run)?.is_some_and(|run| run.open))
+        let mut statement = self.sql.prepare_cached(
+            "SELECT 1 FROM sessions s JOIN inbox i ON i.run = s.writer_run
+             WHERE s.session = ?1 AND s.generation = ?2 AND s.writer_run = ?3
+               AND s.writer_attempt = ?4 AND i.state = 'open'",
+        )?;
+        let holds = statement.exists(params![
+            fence.session.0,
+            codec::to_sql(fence.generation.0),
+            fence.run.0,
+            fence.attempt.0
+        ])?;
+        Ok(holds)
+    }
+
+    /// Notes that a run was at work until now. A wall clock that goes back takes nothing back.
+    pub(crate) fn note_work(&self, run: RunId, at: Wall) -> Step<()> {
+        self.sql
+            .prepare_cached("UPDATE inbox SET saved_at = max(saved_at, ?2) WHERE run = ?1")?
+            .execute(params![run.0, codec::to_sql(at.0)])?;
+        Ok(())
     }
 
     /// Appends a row to a transcript, under the next number.

@@ -37,9 +37,7 @@ impl Work<'_> {
                 ])?;
         }
         // The run was at work until now, whether or not its text could be added.
-        self.sql
-            .prepare_cached("UPDATE inbox SET saved_at = max(saved_at, ?2) WHERE run = ?1")?
-            .execute(params![fence.run.0, codec::to_sql(at.0)])?;
+        self.note_work(fence.run, at)?;
         Ok(Some(kept))
     }
 

@@ -1,20 +1,22 @@
 //! Settling a run: the rows of its end, once, under the fence (I22).
 
-use tidegate_core::{Attempt, Epoch, Fence, Outcome, SettleReport, Terminal};
+use tidegate_core::{Attempt, CallResult, Epoch, Fence, Outcome, SettleReport, Terminal};
 use tidegate_driver::{Role, RowMark, StoredText};
 
-use crate::fault::Step;
+use crate::fault::{Fault, Step};
 use crate::rows::{NewRow, Work};
 
 impl Work<'_> {
-    /// Writes the reply's transcript row, the inbox state and the receipt, and the same for
-    /// all that was taken along, if the fence holds; else nothing.
+    /// Writes the results of open calls, the reply's transcript row, the inbox state and the
+    /// receipt, and the latter two for all that was taken along, if the fence holds; else
+    /// nothing.
     pub(crate) fn settle(
         &self,
         fence: &Fence,
         epoch: Epoch,
         terminal: &Terminal,
         text: &StoredText,
+        (results, outputs): (&[CallResult], &[String]),
     ) -> Step<SettleReport> {
         if !self.owns(epoch) {
             return Ok(SettleReport::NotOwner);
@@ -24,6 +26,11 @@ impl Work<'_> {
         let reply = text.reply.as_deref().filter(|reply| !reply.is_empty());
         if !same || !self.may_settle(fence, reply.is_some())? {
             return Ok(SettleReport::Fenced);
+        }
+        if fence.attempt > Attempt(0) {
+            self.close_calls(fence.run, terminal.ended_at, results, outputs)?;
+        } else if !results.is_empty() || !outputs.is_empty() {
+            return Err(Fault::Order("a run that never claimed has no calls"));
         }
         match reply {
             Some(reply) => self.append_reply(fence, terminal, reply)?,

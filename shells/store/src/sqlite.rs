@@ -13,8 +13,8 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior, params};
 use tidegate_core::{
-    AcceptReport, ClaimReport, ConfigureReport, Epoch, LoadReport, LookupReport, ResetReport,
-    SettleReport, StoreError,
+    AcceptReport, ClaimReport, ConfigureReport, Epoch, LaunchReport, LoadReport, LookupReport,
+    ResetReport, SettleReport, StoreError,
 };
 use tidegate_driver::{Store, StoreDone, StoreOp, StoredText};
 
@@ -247,7 +247,15 @@ impl Work<'_> {
                 fence,
                 epoch,
                 claim,
-            } => StoreDone::Claimed(self.claim(fence, *epoch, claim)?),
+                outputs,
+            } => StoreDone::Claimed(self.claim(fence, *epoch, claim, outputs)?),
+            StoreOp::Launch {
+                fence,
+                epoch,
+                launch,
+                text,
+                calls,
+            } => StoreDone::Launched(self.launch(fence, *epoch, launch, text, calls)?),
             StoreOp::Save {
                 fence,
                 epoch,
@@ -262,7 +270,12 @@ impl Work<'_> {
                 epoch,
                 terminal,
                 text,
-            } => StoreDone::Settled(self.settle(fence, *epoch, terminal, text)?),
+                results,
+                outputs,
+            } => {
+                let calls = (&results[..], &outputs[..]);
+                StoreDone::Settled(self.settle(fence, *epoch, terminal, text, calls)?)
+            }
             StoreOp::Lookup { run } => self.lookup(*run)?,
             StoreOp::Reset { .. } | StoreOp::Configure { .. } => self.change_session(op)?,
             StoreOp::Transcript { session } => {
@@ -316,6 +329,7 @@ fn is_write(op: &StoreOp) -> bool {
     match op {
         StoreOp::Accept { .. }
         | StoreOp::Claim { .. }
+        | StoreOp::Launch { .. }
         | StoreOp::Save { .. }
         | StoreOp::Settle { .. }
         | StoreOp::Reset { .. }
@@ -348,6 +362,7 @@ fn refused(op: &StoreOp, kind: StoreError) -> StoreDone {
             text: StoredText::default(),
         },
         StoreOp::Claim { .. } => StoreDone::Claimed(ClaimReport::Refused(kind)),
+        StoreOp::Launch { .. } => StoreDone::Launched(LaunchReport::Refused(kind)),
         StoreOp::Save { .. } => StoreDone::Saved { kept: None },
         StoreOp::Settle { .. } => StoreDone::Settled(SettleReport::Refused(kind)),
         StoreOp::Reset { .. } => StoreDone::WasReset(ResetReport::Refused(kind)),

@@ -1,8 +1,8 @@
 use tidegate_core::{
-    Accept, Attempt, ClaimOrder, Fence, Fingerprint, Generation, LaneName, Priority, RequestId,
-    RunId, SessionId, Turn, Wall,
+    Accept, Attempt, ClaimOrder, Fence, Fingerprint, Generation, LaneName, LaunchOrder, Priority,
+    RequestId, RunId, SessionId, Turn, Wall,
 };
-use tidegate_driver::RunNames;
+use tidegate_driver::{CallText, RunNames};
 
 use super::*;
 
@@ -32,6 +32,7 @@ fn accept(store: &SqliteStore, run: u8, message: &str) -> StoreOp {
                 left_ms: None,
                 at: Wall(100),
                 along: Vec::new(),
+                results: Vec::new(),
             }),
         },
         names: RunNames {
@@ -70,6 +71,7 @@ fn is_refused(done: &StoreDone, kind: StoreError) -> bool {
         StoreDone::Accepted { report, .. } => *report == AcceptReport::Refused(kind),
         StoreDone::Loaded { report, .. } => *report == LoadReport::Refused(kind),
         StoreDone::LookedUp { report, .. } => *report == LookupReport::Refused(kind),
+        StoreDone::Launched(report) => *report == LaunchReport::Refused(kind),
         StoreDone::Claimed(report) => *report == ClaimReport::Refused(kind),
         StoreDone::Settled(report) => *report == SettleReport::Refused(kind),
         StoreDone::WasReset(report) => *report == ResetReport::Refused(kind),
@@ -246,6 +248,54 @@ fn only_a_batch_of_saves_alone_commits_without_a_sync() {
         .map_while(Result::ok)
         .collect();
     assert_eq!(levels, [1, 2]);
+}
+
+/// I34, law 12: a tool starts on the word of this commit, so it survives a power failure, whatever
+/// shares its batch.
+#[test]
+fn a_launch_checkpoint_is_committed_with_a_sync() {
+    let (_temp, mut store) = open();
+    let op = accept(&store, 1, "m");
+    store.run(vec![op]);
+    store
+        .sql
+        .execute_batch(
+            "CREATE TABLE seen (level INTEGER);
+             CREATE TRIGGER look AFTER INSERT ON calls BEGIN
+                 INSERT INTO seen SELECT synchronous FROM pragma_synchronous; END;",
+        )
+        .expect("a trigger");
+    store
+        .sql
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, true)
+        .expect("a setting");
+    let StoreOp::Save { fence, epoch, .. } = save(&store, 1) else {
+        unreachable!("a save")
+    };
+    let launch = StoreOp::Launch {
+        fence,
+        epoch,
+        launch: LaunchOrder {
+            bytes: 0,
+            calls: 1,
+            start: vec![0],
+            ask: Vec::new(),
+            at: Wall(300),
+        },
+        text: String::new(),
+        calls: vec![CallText::default()],
+    };
+    let batch = vec![save(&store, 1), launch, save(&store, 1)];
+    let done = store.run(batch);
+    assert!(matches!(
+        done[1],
+        StoreDone::Launched(LaunchReport::Committed)
+    ));
+    let level: i64 = store
+        .sql
+        .query_row("SELECT level FROM seen", [], |row| row.get(0))
+        .expect("it looked");
+    assert_eq!(level, 2);
 }
 
 /// Law 3: the migration turns foreign keys off for itself alone.

@@ -54,6 +54,7 @@ fn a_claim_whose_fence_does_not_hold_changes_nothing() {
         fence: fence(1, 8, 1),
         epoch,
         claim,
+        outputs: Vec::new(),
     };
     assert_eq!(claimed(&kit.one(differs)), ClaimReport::Fenced);
     assert_eq!(kit.lines(1), ["1 user whole run-7: message 7"]);
@@ -258,6 +259,7 @@ fn a_call_that_is_made_again_begins_with_a_claim_of_its_own() {
             fence,
             epoch,
             claim,
+            outputs: Vec::new(),
         });
         assert_eq!(claimed(&done), CLAIMED);
         let run = kit.open_runs(1).remove(0);
@@ -307,6 +309,7 @@ fn nothing_is_written_under_an_epoch_that_passed() {
         fence: fence(1, 7, 2),
         epoch: passed,
         claim: order(2, None, 9),
+        outputs: Vec::new(),
     }];
     let done = tidegate_driver::Store::run(&mut other, late);
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tidegate_core::{AcceptReport, Attempt, LookupReport, Outcome, SettleReport};
+use tidegate_core::{AcceptReport, Attempt, CallEnd, LookupReport, Outcome, SettleReport};
 use tidegate_driver::{Store, StoreDone, StoreOp, StoredText};
 use tidegate_store::{SqliteStore, StateDir};
 
@@ -33,6 +33,7 @@ fn a_batch_is_one_commit() {
             fence: fence(0, 0, attempt),
             epoch,
             claim,
+            outputs: Vec::new(),
         });
         batch.push(kit.save_op(fence(0, 0, attempt), 0, "half", 400));
     }
@@ -56,6 +57,7 @@ fn a_batch_is_carried_out_in_order() {
             fence: fence(1, 7, 1),
             epoch,
             claim: order(1, None, 300),
+            outputs: Vec::new(),
         },
         kit.save_op(fence(1, 7, 1), 0, "an", 400),
         StoreOp::Settle {
@@ -63,12 +65,16 @@ fn a_batch_is_carried_out_in_order() {
             epoch,
             terminal: end,
             text: reply("answer"),
+            results: Vec::new(),
+            outputs: Vec::new(),
         },
         StoreOp::Settle {
             fence: fence(1, 7, 1),
             epoch,
             terminal: end,
             text: reply("answer"),
+            results: Vec::new(),
+            outputs: Vec::new(),
         },
         StoreOp::Lookup { run: run(7) },
     ];
@@ -134,6 +140,7 @@ fn five_batches(kit: &mut Kit) {
             fence,
             epoch,
             claim,
+            outputs: Vec::new(),
         });
         let terminal = terminal(1, first, 1, Outcome::Completed);
         ops.push(StoreOp::Settle {
@@ -141,6 +148,8 @@ fn five_batches(kit: &mut Kit) {
             epoch,
             terminal,
             text: reply("answer"),
+            results: Vec::new(),
+            outputs: Vec::new(),
         });
         kit.run(ops);
     }
@@ -246,4 +255,66 @@ fn an_unreadable_receipt_refuses_its_own_run_alone() {
     assert!(matches!(&done[1], StoreDone::Accepted { report, .. } if *report == ACCEPTED));
     let refused = AcceptReport::Refused(io);
     assert!(matches!(&done[2], StoreDone::Accepted { report, .. } if *report == refused));
+}
+
+/// What stands in the transcript after each step of [`a_round_of_tools`].
+const ROUND: [&str; 8] = [
+    "1 user whole run-7: message 7",
+    "2 assistant calls run-7: asks",
+    "3 tool c0 Ok run-7: out 0",
+    "4 tool c1 Denied run-7: out 1",
+    "5 assistant calls run-7: asks",
+    "6 tool c0 Cancelled run-7: out 0",
+    "7 tool c1 Skipped run-7: out 1",
+    "8 assistant partial run-7: half",
+];
+
+/// Two answers that ask for two calls each, the second of which is stopped.
+fn a_round_of_tools(kit: &mut Kit) {
+    kit.start(1, 7);
+    kit.launch(fence(1, 7, 1), 2, &[0], &[1]);
+    kit.claim_with(fence(1, 7, 2), &[(0, CallEnd::Ok), (1, CallEnd::Denied)]);
+    kit.launch(fence(1, 7, 2), 2, &[0], &[1]);
+    let ends = [(0, CallEnd::Cancelled), (1, CallEnd::Skipped)];
+    let end = kit.settle_with((1, 7, 2), FAILED, reply("half"), &ends);
+    assert_eq!(end, SettleReport::Committed);
+}
+
+/// P08, P42, I24, I34: wherever a power loss cuts a round of tools, an answer is there with its
+/// calls or not at all, and results are there all together; and what goes on from there ends
+/// each call once.
+#[test]
+fn a_torn_round_of_tools_is_a_prefix_of_whole_steps() {
+    let mut kit = Kit::new();
+    a_round_of_tools(&mut kit);
+    assert_eq!(kit.lines(1), ROUND);
+    let log = std::fs::read(kit.file(LOG)).expect("an open database has a log");
+    let mut seen = Vec::new();
+    for frame in 0..=(log.len() - LOG_HEADER_BYTES) / FRAME_BYTES {
+        let cut = (LOG_HEADER_BYTES + frame * FRAME_BYTES + 40).min(log.len());
+        if commits_before(&kit, cut) < FIRST_COMMITS {
+            continue;
+        }
+        let temp = tempfile::tempdir().expect("a test directory");
+        std::fs::write(temp.path().join(LOG), &log[..cut]).expect("writable");
+        let database = temp.path().join("tidegate.sqlite3");
+        std::fs::copy(kit.file("tidegate.sqlite3"), database).expect("writable");
+        let mut after = Kit::on(temp);
+        let rows = after.lines(1).len();
+        assert_eq!(after.lines(1), ROUND[..rows], "cut at {cut}");
+        seen.push(rows);
+        if let Some(open) = after.open_runs(1).first() {
+            let next = open.attempt.0 + 1;
+            assert_eq!(after.claim(1, 7, next), CLAIMED, "cut at {cut}");
+            let tools = after
+                .transcript(1)
+                .iter()
+                .filter(|row| row.answers.is_some())
+                .count();
+            let asked: usize = after.transcript(1).iter().map(|row| row.calls.len()).sum();
+            assert_eq!(tools, asked, "cut at {cut}: each call has one result");
+        }
+    }
+    seen.dedup();
+    assert_eq!(seen, [0, 1, 2, 4, 5, 8]);
 }

@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use tidegate_core::{
-    Accept, Attempt, Budget, ClaimOrder, DropPolicy, Epoch, Fence, Fingerprint, Generation,
-    LaneName, Outcome, Priority, QueueMode, QueueOverride, RequestId, Turn, Wall,
+    Accept, Attempt, Budget, CallEnd, CallResult, ClaimOrder, DropPolicy, Epoch, Fence,
+    Fingerprint, Generation, LaneName, LaunchOrder, Outcome, Priority, QueueMode, QueueOverride,
+    RequestId, RunId, Turn, Wall,
 };
 use tidegate_driver::{HistoryQuery, StoreDone, StoreOp, StoredText};
 
@@ -37,6 +38,12 @@ enum Kind {
         left_ms: Option<u64>,
         /// Numbers of runs of the same session, mostly.
         along: Vec<u8>,
+        results: Results,
+    },
+    /// A checkpoint of calls; call n moves on as `moves[n]` says.
+    Launch {
+        text: String,
+        moves: Vec<Move>,
     },
     Save {
         from: u64,
@@ -45,6 +52,7 @@ enum Kind {
     Settle {
         outcome: Outcome,
         text: StoredText,
+        results: Results,
     },
     /// The run gives way while it waits.
     Drop(DropPolicy),
@@ -55,6 +63,43 @@ enum Kind {
     Transcript,
     Load,
     Lists,
+}
+
+/// What a checkpoint does with a call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Move {
+    Nothing,
+    Ask,
+    Start,
+}
+
+/// The results that an order brings.
+#[derive(Clone, Debug)]
+enum Results {
+    /// None: what is open was left.
+    Left,
+    /// One for each open call.
+    All,
+    /// Whatever comes.
+    Any(Vec<(u16, bool)>),
+}
+
+impl Results {
+    fn of(&self, run: RunId, model: &Model) -> (Vec<CallResult>, Vec<String>) {
+        let calls = match self {
+            Self::Left => Vec::new(),
+            Self::All => model.open_calls(run),
+            Self::Any(calls) => calls.clone(),
+        };
+        let result = |(call, started): (u16, bool)| {
+            let end = match started {
+                true => CallEnd::Failed,
+                false => CallEnd::Denied,
+            };
+            (CallResult { call, end }, format!("output {call}"))
+        };
+        calls.into_iter().map(result).unzip()
+    }
 }
 
 impl Draft {
@@ -74,8 +119,9 @@ impl Draft {
             Kind::Accept { .. } => self.accept(fence, epoch),
             Kind::Reset | Kind::Configure(_) => self.change(fence, epoch),
             Kind::Claim { .. } | Kind::Save { .. } | Kind::Settle { .. } | Kind::Drop(_) => {
-                self.write(fence, epoch)
+                self.write(fence, epoch, model)
             }
+            Kind::Launch { text, moves } => self.launch(fence, epoch, text, moves),
             Kind::History(query) => StoreOp::History {
                 session,
                 query: *query,
@@ -121,11 +167,17 @@ impl Draft {
     }
 
     /// An order of a run.
-    fn write(&self, fence: Fence, epoch: Epoch) -> StoreOp {
+    fn write(&self, fence: Fence, epoch: Epoch, model: &Model) -> StoreOp {
         let at = Wall(self.at);
         match &self.kind {
-            Kind::Claim { left_ms, along } => {
+            Kind::Claim {
+                left_ms,
+                along,
+                results,
+            } => {
+                let (results, outputs) = results.of(fence.run, model);
                 let claim = ClaimOrder {
+                    results,
                     along: along.iter().map(|&n| kit::run(self.run(n))).collect(),
                     ..kit::order(self.attempt, *left_ms, self.at)
                 };
@@ -133,6 +185,7 @@ impl Draft {
                     fence,
                     epoch,
                     claim,
+                    outputs,
                 }
             }
             Kind::Save { from, text } => StoreOp::Save {
@@ -142,7 +195,12 @@ impl Draft {
                 text: text.clone(),
                 at,
             },
-            Kind::Settle { outcome, text } => {
+            Kind::Settle {
+                outcome,
+                text,
+                results,
+            } => {
+                let (results, outputs) = results.of(fence.run, model);
                 let mut terminal = kit::terminal(self.session, self.run, self.attempt, *outcome);
                 terminal.ended_at = at;
                 StoreOp::Settle {
@@ -150,6 +208,8 @@ impl Draft {
                     epoch,
                     terminal,
                     text: text.clone(),
+                    results,
+                    outputs,
                 }
             }
             Kind::Drop(by) => {
@@ -162,9 +222,33 @@ impl Draft {
                     epoch,
                     terminal: kit::terminal(self.session, self.run, 0, outcome),
                     text: StoredText::default(),
+                    results: Vec::new(),
+                    outputs: Vec::new(),
                 }
             }
             other => unreachable!("no order of a run: {other:?}"),
+        }
+    }
+
+    /// A launch checkpoint.
+    fn launch(&self, fence: Fence, epoch: Epoch, text: &str, moves: &[Move]) -> StoreOp {
+        let those = |what| {
+            let calls = (0..).zip(moves).filter(move |(_, to)| **to == what);
+            calls.map(|(call, _)| call).collect()
+        };
+        let calls = kit::calls(u16::try_from(moves.len()).expect("few"));
+        StoreOp::Launch {
+            fence,
+            epoch,
+            launch: LaunchOrder {
+                bytes: text.len() as u64,
+                calls: u16::try_from(moves.len()).expect("few"),
+                start: those(Move::Start),
+                ask: those(Move::Ask),
+                at: Wall(self.at),
+            },
+            text: text.into(),
+            calls,
         }
     }
 
@@ -190,6 +274,28 @@ impl Draft {
             },
         }
     }
+}
+
+fn results() -> impl Strategy<Value = Results> {
+    let any = prop::collection::vec((0u16..3, any::<bool>()), 1..3);
+    prop_oneof![
+        4 => Just(Results::Left),
+        5 => Just(Results::All),
+        1 => any.prop_map(Results::Any),
+    ]
+}
+
+fn launch() -> impl Strategy<Value = Kind> {
+    let to = prop_oneof![
+        2 => Just(Move::Nothing),
+        2 => Just(Move::Ask),
+        3 => Just(Move::Start)
+    ];
+    let moves = prop_oneof![
+        4 => prop::collection::vec(to.clone(), 2),
+        1 => prop::collection::vec(to, 1..4),
+    ];
+    ("[g-i]{0,2}", moves).prop_map(|(text, moves)| Kind::Launch { text, moves })
 }
 
 fn kind() -> impl Strategy<Value = Kind> {
@@ -241,11 +347,13 @@ fn kind() -> impl Strategy<Value = Kind> {
             .prop_map(|(body, budget, claims, turn)| {
                 Kind::Accept { body, budget, claims, turn }
             }),
-        7 => (prop::option::of(0u64..900), along)
-            .prop_map(|(left_ms, along)| Kind::Claim { left_ms, along }),
+        7 => (prop::option::of(0u64..900), along, results())
+            .prop_map(|(left_ms, along, results)| Kind::Claim { left_ms, along, results }),
+        7 => launch(),
         6 => (prop_oneof![3 => Just(0u64), 2 => Just(2), 1 => 0u64..6], "[xy]{2}")
             .prop_map(|(from, text)| Kind::Save { from, text }),
-        5 => (outcome, text).prop_map(|(outcome, text)| Kind::Settle { outcome, text }),
+        5 => (outcome, text, results())
+            .prop_map(|(outcome, text, results)| Kind::Settle { outcome, text, results }),
         3 => drop.prop_map(Kind::Drop),
         1 => Just(Kind::Reset),
         1 => own.prop_map(Kind::Configure),
@@ -337,7 +445,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// P06, P07, P18, I12, I20, I21, I22, I26, I60: the store and the rules tell the same story, batch
+    /// P06, P07, P08, P18, I12, I20, I21, I22, I24, I26, I34, I60: the store and the rules tell the same story, batch
     /// by batch, over restarts and crashes.
     #[test]
     fn any_history_agrees_with_the_rules(history in prop::collection::vec(batch(), 1..12)) {

@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use tempfile::TempDir;
 use tidegate_core::{
-    Accept, AcceptReport, Attempt, Claim, ClaimOrder, ClaimReport, ConfigureReport, DropPolicy,
-    Epoch, Failure, Fence, Fingerprint, Generation, LaneName, LoadReport, LookupReport, OpenRun,
-    Outcome, Priority, QueueMode, QueueOverride, Reply, RequestId, ResetReport, RunId, SessionId,
-    SettleReport, Speaker, Terminal, Turn, Wall,
+    Accept, AcceptReport, Attempt, CallEnd, CallResult, Claim, ClaimOrder, ClaimReport,
+    ConfigureReport, DropPolicy, Epoch, Failure, Fence, Fingerprint, Generation, LaneName,
+    LaunchOrder, LaunchReport, LoadReport, LookupReport, OpenRun, Outcome, Priority, QueueMode,
+    QueueOverride, Reply, RequestId, ResetReport, RunId, SessionId, SettleReport, Speaker,
+    Terminal, Turn, Wall,
 };
 use tidegate_driver::{
-    History, HistoryQuery, Role, RowMark, RunNames, SessionRow, Store, StoreDone, StoreOp,
-    StoredText, TranscriptRow,
+    CallText, History, HistoryQuery, Role, RowMark, RunNames, SessionRow, Store, StoreDone,
+    StoreOp, StoredText, TranscriptRow,
 };
 use tidegate_store::{SqliteStore, StateDir};
 
@@ -48,6 +49,7 @@ pub(crate) fn order(attempt: u32, left_ms: Option<u64>, at: u64) -> ClaimOrder {
         left_ms,
         at: Wall(at),
         along: Vec::new(),
+        results: Vec::new(),
     }
 }
 
@@ -92,6 +94,22 @@ pub(crate) fn reply(text: &str) -> StoredText {
 }
 
 pub(crate) const FAILED: Outcome = Outcome::Failed(Failure::Incomplete);
+
+/// Calls `c0`, `c1` and so on of `exec`, each with its number as the arguments.
+pub(crate) fn calls(n: u16) -> Vec<CallText> {
+    let call = |call| CallText {
+        id: format!("c{call}"),
+        name: "exec".into(),
+        arguments: format!("{{\"n\":{call}}}"),
+    };
+    (0..n).map(call).collect()
+}
+
+/// Results with these ends, and outputs `out 0`, `out 1` and so on.
+pub(crate) fn results(ends: &[(u16, CallEnd)]) -> (Vec<CallResult>, Vec<String>) {
+    let result = |&(call, end): &(u16, CallEnd)| (CallResult { call, end }, format!("out {call}"));
+    ends.iter().map(result).unzip()
+}
 
 /// A store, its directory, and the orders.
 pub(crate) struct Kit {
@@ -214,6 +232,7 @@ impl Kit {
             fence: fence(session_n, run_n, attempt),
             epoch,
             claim: order_along(attempt, 300, along),
+            outputs: Vec::new(),
         }))
     }
 
@@ -291,6 +310,7 @@ impl Kit {
             fence,
             epoch,
             claim,
+            outputs: Vec::new(),
         }))
     }
 
@@ -329,6 +349,8 @@ impl Kit {
             epoch,
             terminal,
             text,
+            results: Vec::new(),
+            outputs: Vec::new(),
         }))
     }
 
@@ -340,6 +362,70 @@ impl Kit {
     ) -> SettleReport {
         let terminal = terminal(session_n, run_n, attempt, outcome);
         self.settle_as(fence(session_n, run_n, attempt), terminal, text)
+    }
+
+    /// A checkpoint of an answer `asks`, at 400.
+    pub(crate) fn launch_op(&self, fence: Fence, n: u16, start: &[u16], ask: &[u16]) -> StoreOp {
+        StoreOp::Launch {
+            fence,
+            epoch: self.epoch(),
+            launch: LaunchOrder {
+                bytes: 4,
+                calls: n,
+                start: start.to_vec(),
+                ask: ask.to_vec(),
+                at: Wall(400),
+            },
+            text: "asks".into(),
+            calls: calls(n),
+        }
+    }
+
+    pub(crate) fn launch(
+        &mut self,
+        fence: Fence,
+        n: u16,
+        start: &[u16],
+        ask: &[u16],
+    ) -> LaunchReport {
+        let op = self.launch_op(fence, n, start, ask);
+        launched(&self.one(op))
+    }
+
+    /// A claim with the results of calls, at 500.
+    pub(crate) fn claim_with(&mut self, fence: Fence, ends: &[(u16, CallEnd)]) -> ClaimReport {
+        let (results, outputs) = results(ends);
+        let claim = ClaimOrder {
+            results,
+            ..order(fence.attempt.0, Some(10_000), 500)
+        };
+        let epoch = self.epoch();
+        claimed(&self.one(StoreOp::Claim {
+            fence,
+            epoch,
+            claim,
+            outputs,
+        }))
+    }
+
+    /// An end with the results of calls, at 900.
+    pub(crate) fn settle_with(
+        &mut self,
+        (session_n, run_n, attempt): (u8, u8, u32),
+        outcome: Outcome,
+        text: StoredText,
+        ends: &[(u16, CallEnd)],
+    ) -> SettleReport {
+        let (results, outputs) = results(ends);
+        let epoch = self.epoch();
+        settled(&self.one(StoreOp::Settle {
+            fence: fence(session_n, run_n, attempt),
+            epoch,
+            terminal: terminal(session_n, run_n, attempt, outcome),
+            text,
+            results,
+            outputs,
+        }))
     }
 
     pub(crate) fn complete(&mut self, session_n: u8, run_n: u8, text: &str) -> SettleReport {
@@ -378,19 +464,25 @@ impl Kit {
         }
     }
 
-    /// The transcript as lines: `1 user whole run-7: text`.
+    /// The transcript as lines: `1 user whole run-7: text`, and `4 tool c0 Ok run-7: output`.
     pub(crate) fn lines(&mut self, session_n: u8) -> Vec<String> {
         let row = |row: TranscriptRow| {
             let role = match row.role {
                 Role::User => "user",
                 Role::Assistant => "assistant",
+                Role::Tool => "tool",
             };
             let mark = match row.mark {
                 RowMark::Whole => "whole",
+                RowMark::Calls => "calls",
                 RowMark::Partial => "partial",
                 RowMark::Interrupted => "interrupted",
                 RowMark::Dropped { told: false } => "dropped",
                 RowMark::Dropped { told: true } => "summarized",
+            };
+            let mark = match &row.answers {
+                Some(answer) => format!("{} {:?}", answer.id, answer.end),
+                None => mark.to_owned(),
             };
             format!("{} {role} {mark} {}: {}", row.seq, row.run_key, row.text)
         };
@@ -433,6 +525,13 @@ pub(crate) fn claimed(done: &StoreDone) -> ClaimReport {
     }
 }
 
+pub(crate) fn launched(done: &StoreDone) -> LaunchReport {
+    match done {
+        StoreDone::Launched(report) => *report,
+        other => panic!("a launch gives no {other:?}"),
+    }
+}
+
 pub(crate) fn settled(done: &StoreDone) -> SettleReport {
     match done {
         StoreDone::Settled(report) => *report,
@@ -442,5 +541,6 @@ pub(crate) fn settled(done: &StoreDone) -> SettleReport {
 
 pub(crate) const PLAIN: Claim = Claim { superseded: None };
 pub(crate) const CLAIMED: ClaimReport = ClaimReport::Committed(PLAIN);
+pub(crate) const LAUNCHED: LaunchReport = LaunchReport::Committed;
 pub(crate) const ACCEPTED: AcceptReport = AcceptReport::Committed { claim: None };
 pub(crate) const STARTED: AcceptReport = AcceptReport::Committed { claim: Some(PLAIN) };

@@ -169,6 +169,8 @@ fn a_transcript_counts_from_1_without_gaps() {
         queue: None,
         at: Wall(900),
         text: "answer".into(),
+        calls: Vec::new(),
+        answers: None,
     };
     assert_eq!(rows[1], expected);
     assert_eq!(kit.transcript(2).len(), 3);

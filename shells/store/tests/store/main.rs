@@ -14,3 +14,5 @@ mod queue;
 mod reset;
 mod save;
 mod settle;
+mod tools;
+mod tools_schema;

@@ -1,7 +1,8 @@
 //! A database of an earlier schema, as an earlier build left it, brought up to date.
 
 use tidegate_core::{
-    Attempt, Epoch, LookupReport, Outcome, QueueOverride, Reply, SettleReport, Terminal, Turn, Wall,
+    Attempt, CallEnd, DropPolicy, Epoch, LoadReport, LookupReport, Outcome, QueueMode,
+    QueueOverride, Reply, SettleReport, Terminal, Turn, Wall,
 };
 use tidegate_driver::StoredText;
 
@@ -81,12 +82,17 @@ fn schema_1(dir: &std::path::Path) {
         )
         .expect("a receipt");
     }
+    commit_whole(&sql);
+}
+
+/// Ends the transaction of a database that is as an earlier build would have left it.
+fn commit_whole(sql: &rusqlite::Connection) {
     sql.execute_batch("COMMIT").expect("it holds");
     let broken = sql
         .prepare("PRAGMA foreign_key_check")
         .and_then(|mut check| check.exists([]))
         .expect("a check");
-    assert!(!broken, "the database of schema 1 is whole");
+    assert!(!broken, "the earlier database is whole");
 }
 
 /// Run 2 was cancelled by request while it waited, at 900.
@@ -205,4 +211,125 @@ fn a_broken_database_of_schema_1_is_refused_and_left_alone() {
         .expect("the old table is there");
     sql.prepare("SELECT dropped FROM inbox")
         .expect_err("and no new one");
+}
+
+/// Schema 2 as it was released, behind schema 1.
+const SCHEMA_2: &str = include_str!("../../src/schema/0002_queue.sql");
+
+/// The database of schema 1, brought to schema 2 and gone on there: run 6 gave way and stands
+/// in the transcript, run 7 was taken along by run 3, and session 1 queues its own way.
+fn schema_2(dir: &std::path::Path) {
+    schema_1(dir);
+    let sql = raw(dir);
+    sql.pragma_update(None, "foreign_keys", false)
+        .expect("a pragma");
+    sql.execute_batch(SCHEMA_2).expect("schema 2");
+    sql.pragma_update(None, "user_version", 2)
+        .expect("a pragma");
+    let chat = "'chat', 'collect', zeroblob(16), 'user', 'main', 'foreground'";
+    let batch = format!(
+        "BEGIN;
+         INSERT INTO inbox (run, session, run_key, body, budget, state, attempt, accepted_at, turn,
+                            queue, route, speaker, lane, priority, along, dropped) VALUES
+             (x'{r6}', x'{s1}', 'run-6', x'{b6}', 'default', 'ended', 0, 100, {chat}, NULL,
+              'summarize'),
+             (x'{r7}', x'{s1}', 'run-7', x'{b7}', 'default', 'open', 0, 100, {chat}, x'{r3}',
+              NULL);
+         INSERT INTO transcript VALUES
+             (x'{s1}', 1, 5, 'user', 'summarized', x'{r6}', x'{r3}', 300, 'message 6'),
+             (x'{s1}', 1, 6, 'user', 'whole', x'{r7}', x'{r3}', 300, 'message 7');
+         UPDATE sessions SET queue_mode = 'followup', queue_cap = 3
+             WHERE session_key = 'session-1';",
+        s1 = hex(&session(1).0),
+        r3 = hex(&run(3).0),
+        r6 = hex(&run(6).0),
+        r7 = hex(&run(7).0),
+        b6 = body(6),
+        b7 = body(7),
+    );
+    sql.execute_batch(&batch).expect("rows of schema 2");
+    sql.execute(
+        "INSERT INTO receipts (run, reason, ended_at, encoding, terminal)
+         VALUES (?1, 'x', 900, 2, ?2)",
+        rusqlite::params![run(6).0, receipt_6()],
+    )
+    .expect("a receipt");
+    commit_whole(&sql);
+}
+
+/// Run 6 gave way at 900 and its first words were kept, in encoding 2.
+fn receipt_6() -> Vec<u8> {
+    let mut bytes = [run(6).0, session(1).0].concat();
+    bytes.extend([5, 2, 100, 0, 0x84, 7, 0, 0, 0, 0]);
+    bytes
+}
+
+fn migrated_from_2() -> Kit {
+    let temp = tempfile::tempdir().expect("a test directory");
+    schema_2(temp.path());
+    Kit::on(temp)
+}
+
+/// P10, P23, P42, I60: nothing that schema 2 held is lost: rows, marks, turns, settings.
+#[test]
+fn a_database_of_schema_2_loses_nothing() {
+    let mut kit = migrated_from_2();
+    let mut lines = vec![
+        "1 user whole run-1: message 1",
+        "2 assistant whole run-1: answer",
+        "3 user whole run-3: message 3",
+        "4 assistant interrupted run-3: first",
+        "5 user summarized run-6: message 6",
+        "6 user whole run-7: message 7",
+    ];
+    assert_eq!(kit.lines(1), lines);
+    let rows = kit.transcript(1);
+    let turns: Vec<_> = rows.iter().map(|row| row.turn).collect();
+    assert_eq!(turns, [run(1), run(1), run(3), run(3), run(3), run(3)]);
+    assert!(
+        rows.iter()
+            .all(|row| row.calls.is_empty() && row.answers.is_none())
+    );
+    assert_eq!(rows[5].queue, Some(QueueMode::Collect));
+    assert_eq!(kit.lookup(1).1, reply("answer"));
+    let by = DropPolicy::Summarize;
+    let end = terminal(1, 6, 0, Outcome::Dropped { by });
+    assert_eq!(kit.lookup(6).0, LookupReport::Ended(end));
+    let LoadReport::Loaded { queue, open, .. } = kit.load(1).0 else {
+        panic!("its lease holds");
+    };
+    assert_eq!(
+        (queue.mode, queue.cap),
+        (Some(QueueMode::Followup), Some(3))
+    );
+    let open: Vec<_> = open.iter().map(|open| (open.run, open.along)).collect();
+    assert_eq!(
+        open,
+        [(run(3), None), (run(4), None), (run(7), Some(run(3)))]
+    );
+    assert_eq!(kit.launch(fence(1, 3, 2), 1, &[0], &[]), LAUNCHED);
+    assert_eq!(kit.claim_with(fence(1, 3, 3), &[(0, CallEnd::Ok)]), CLAIMED);
+    let end = kit.settle((1, 3, 3), Outcome::Completed, reply("third"));
+    assert_eq!(end, SettleReport::Committed);
+    lines.extend([
+        "7 assistant calls run-3: asks",
+        "8 tool c0 Ok run-3: out 0",
+        "9 assistant whole run-3: third",
+    ]);
+    assert_eq!(kit.lines(1), lines);
+    assert_eq!(kit.lookup(7).1.reply.as_deref(), Some("third"));
+}
+
+/// P42: a schema that was brought up to date step by step is the one that a new database has.
+#[test]
+fn a_migrated_database_has_the_schema_of_a_new_one() {
+    let schema = |kit: &Kit| -> Vec<String> {
+        let sql = kit.raw();
+        let mut read = sql
+            .prepare("SELECT type || ' ' || name || ' ' || coalesce(sql, '') FROM sqlite_schema ORDER BY 1")
+            .expect("a table");
+        let rows = read.query_map([], |row| row.get(0)).expect("rows");
+        rows.collect::<Result<_, _>>().expect("words")
+    };
+    assert_eq!(schema(&migrated_from_2()), schema(&Kit::new()));
 }

@@ -1,14 +1,15 @@
 //! A small model of the rules, kept in plain maps: what the store must say and hold.
 
 mod reads;
+mod tools;
 
 use std::collections::BTreeMap;
 
 use tidegate_core::{
-    Accept, AcceptReport, Attempt, Budget, Claim, ClaimOrder, ClaimReport, ConfigureReport,
-    DropPolicy, Epoch, Fence, Fingerprint, Generation, LaneName, Outcome, Priority, QueueOverride,
-    Reply, ResetReport, RunId, SessionId, SettleReport, StopReason, StoreError, Terminal, Turn,
-    Wall,
+    Accept, AcceptReport, Attempt, Budget, CallResult, Claim, ClaimOrder, ClaimReport,
+    ConfigureReport, DropPolicy, Epoch, Fence, Fingerprint, Generation, LaneName, Outcome,
+    Priority, QueueOverride, Reply, ResetReport, RunId, SessionId, SettleReport, StopReason,
+    StoreError, Terminal, Turn, Wall,
 };
 use tidegate_driver::{Role, RowMark, RunNames, StoreDone, StoreOp, StoredText, TranscriptRow};
 
@@ -30,6 +31,8 @@ struct Run {
     claimed_at: Wall,
     saved_at: Wall,
     partial: String,
+    /// The calls of its attempt that have no result.
+    calls: Vec<tools::Call>,
     end: Option<(Terminal, StoredText)>,
 }
 
@@ -77,15 +80,25 @@ impl Model {
                 fence,
                 epoch,
                 claim,
+                outputs,
             } => StoreDone::Claimed(if *epoch != self.epoch {
                 ClaimReport::NotOwner
             } else if !self.may_claim(fence, claim) {
                 ClaimReport::Fenced
-            } else if !self.may_bind(fence, claim) {
+            } else if !self.may_bind(fence, claim)
+                || !self.may_close(fence.run, &claim.results, outputs)
+            {
                 ClaimReport::Refused(StoreError::Io)
             } else {
-                ClaimReport::Committed(self.claim(fence, claim))
+                ClaimReport::Committed(self.claim(fence, claim, outputs))
             }),
+            StoreOp::Launch {
+                fence,
+                epoch,
+                launch,
+                text,
+                calls,
+            } => StoreDone::Launched(self.launch(fence, *epoch, launch, text, calls)),
             StoreOp::Save {
                 fence,
                 epoch,
@@ -109,7 +122,12 @@ impl Model {
                 epoch,
                 terminal,
                 text,
-            } => StoreDone::Settled(self.settle(fence, *epoch, terminal, text)),
+                results,
+                outputs,
+            } => {
+                let calls = (&results[..], &outputs[..]);
+                StoreDone::Settled(self.settle(fence, *epoch, terminal, text, calls))
+            }
             StoreOp::Lookup { run } => self.lookup(*run),
             StoreOp::Reset { .. } | StoreOp::Configure { .. } => self.change(op),
             StoreOp::Transcript { session } => StoreDone::Transcript(Ok(self
@@ -200,7 +218,7 @@ impl Model {
                     attempt: order.attempt,
                 };
                 self.may_claim(&fence, order)
-                    .then(|| self.claim(&fence, order))
+                    .then(|| self.claim(&fence, order, &[]))
             });
             AcceptReport::Committed { claim }
         };
@@ -242,6 +260,7 @@ impl Model {
             claimed_at: Wall(0),
             saved_at: Wall(0),
             partial: String::new(),
+            calls: Vec::new(),
             end: None,
         };
         self.runs.insert(accept.run, run);
@@ -268,7 +287,17 @@ impl Model {
             queue,
             at,
             text,
+            calls: Vec::new(),
+            answers: None,
         });
+    }
+
+    /// The row that was pushed last to the transcript of a run's session.
+    fn last_row(&mut self, id: RunId) -> &mut TranscriptRow {
+        let session = self.runs[&id].session;
+        let session = self.sessions.get_mut(&session).expect("known");
+        let rows = session.rows.get_mut(&session.generation);
+        rows.and_then(|rows| rows.last_mut()).expect("just pushed")
     }
 
     fn take_partial(&mut self, id: RunId) -> String {
@@ -296,16 +325,18 @@ impl Model {
         })
     }
 
-    fn claim(&mut self, fence: &Fence, order: &ClaimOrder) -> Claim {
+    fn claim(&mut self, fence: &Fence, order: &ClaimOrder, outputs: &[String]) -> Claim {
         let (id, at) = (fence.run, order.at);
         let writer = self.sessions[&fence.session].writer;
         let superseded = match writer {
             Some((previous, _)) if previous != id && self.runs[&previous].end.is_none() => {
                 let outcome = Outcome::Superseded;
+                self.close(previous, &[], &[], at);
                 Some(self.end_in_passing(previous, outcome, at).0)
             }
             _ => None,
         };
+        self.close(id, &order.results, outputs, at);
         self.move_dropped(fence.session, Some(id), at);
         if self.runs[&id].message.is_none() {
             self.interrupt(id, at);
@@ -423,7 +454,9 @@ impl Model {
     }
 
     fn reset(&mut self, session: SessionId, key: &str, at: Wall) -> ResetReport {
-        self.touch_or_insert(session, key, at);
+        if let Some((writer, _)) = self.touch_or_insert(session, key, at).writer {
+            self.close(writer, &[], &[], at);
+        }
         self.move_dropped(session, None, at);
         let open: Vec<_> = self
             .open_of(session)
@@ -467,6 +500,7 @@ impl Model {
         epoch: Epoch,
         terminal: &Terminal,
         text: &StoredText,
+        (results, outputs): (&[CallResult], &[String]),
     ) -> SettleReport {
         if epoch != self.epoch {
             return SettleReport::NotOwner;
@@ -483,6 +517,10 @@ impl Model {
         if !waits && !self.is_writer(fence) {
             return SettleReport::Fenced;
         }
+        if !self.may_close(fence.run, results, outputs) {
+            return SettleReport::Refused(StoreError::Io);
+        }
+        self.close(fence.run, results, outputs, terminal.ended_at);
         match &text.reply {
             Some(reply) => {
                 let mark = match terminal.outcome {

@@ -44,6 +44,7 @@ fn busy() -> Kit {
         fence,
         epoch,
         claim,
+        outputs: Vec::new(),
     });
     kit.save(fence, 0, "half");
     kit.drop_waiting(1, 10, DropPolicy::Summarize);
