@@ -1,13 +1,15 @@
 //! How an answer is read, and the sentences that people get when it is none.
 //!
 //! Owns the bounds of reading and the way from the dialect's facts to the driver's events.
-//! Each read is reported before the next one is waited for; nothing is delayed.
+//! Each read is reported before the next one is waited for; nothing is delayed but tool calls,
+//! which are told when the answer is whole: those of a stream that broke never are (P38, B-060).
 
 use futures_util::StreamExt;
 use tidegate_core::{Marker, ModelEnd, ProviderError, RetryAfter};
-use tidegate_driver::{ModelEvent, ModelSink};
+use tidegate_driver::{CallText, ModelEvent, ModelSink};
 use tidegate_text::{
-    ChatEnd, ChatFact, ChatStream, for_people, read_error_body, read_retry_after, read_whole_answer,
+    BadCalls, ChatCall, ChatEnd, ChatFact, ChatStream, for_people, read_error_body,
+    read_retry_after, read_whole_answer,
 };
 
 use crate::openai::Provider;
@@ -28,18 +30,20 @@ impl Provider {
         let mut stream = ChatStream::new(EVENT_LIMIT_BYTES);
         let mut facts = Vec::new();
         while let Some(read) = answer.body.next().await {
-            let bytes = match (read, stream.end()) {
+            let bytes = match (read, stream.broken()) {
                 (Ok(bytes), _) => bytes,
                 // The model had finished, so the answer is whole whatever the transport does.
-                (Err(_), ChatEnd::Completed) => return ModelEnd::Completed,
+                (Err(_), ChatEnd::Completed) => return complete(stream.take_calls(), sink).await,
                 (Err(error), ChatEnd::Incomplete { .. }) => return self.broken(&error, sink).await,
             };
             let pushed = stream.push(&bytes, &mut facts);
             if facts.is_empty() && pushed.is_ok() && !bytes.is_empty() {
                 facts.push(ChatFact::Alive); // a part of an event: the transport lives
             }
-            if let Some(end) = self.report(&mut facts, sink).await {
-                return end;
+            match self.report(&mut facts, sink).await {
+                Some(ModelEnd::Completed) => return complete(stream.take_calls(), sink).await,
+                Some(end) => return end,
+                None => {}
             }
             if let Err(oversized) = pushed {
                 let words = format!("{}: {oversized}; the connection was closed.", self.place);
@@ -47,7 +51,7 @@ impl Provider {
             }
         }
         match stream.end() {
-            ChatEnd::Completed => ModelEnd::Completed,
+            ChatEnd::Completed => complete(stream.take_calls(), sink).await,
             ChatEnd::Incomplete { unfinished_bytes } => {
                 tracing::debug!(
                     place = self.place,
@@ -67,6 +71,14 @@ impl Provider {
         }
         match end? {
             ChatFact::Done => Some(ModelEnd::Completed),
+            ChatFact::BadCalls(bad) => {
+                let marker = match bad {
+                    BadCalls::TooMany | BadCalls::TooLarge => Marker::Oversized,
+                    BadCalls::Unreadable => Marker::NotAStream,
+                };
+                let words = format!("{}: {bad}; the rest was not read.", self.place);
+                Some(sink.fail(None, marker, words).await)
+            }
             ChatFact::Error(error) => {
                 let said = for_people(&error.message, self.secret());
                 let words = format!(
@@ -103,10 +115,12 @@ impl Provider {
             }
             sink.send(ModelEvent::Alive).await;
         }
-        let mut facts = read_whole_answer(&document);
-        self.report(&mut facts, sink)
-            .await
-            .unwrap_or(ModelEnd::Incomplete)
+        let (mut facts, calls) = read_whole_answer(&document);
+        match self.report(&mut facts, sink).await {
+            Some(ModelEnd::Completed) => complete(calls, sink).await,
+            Some(end) => end,
+            None => ModelEnd::Incomplete,
+        }
     }
 
     /// A good status with something that is no answer, such as a page.
@@ -183,6 +197,19 @@ impl Provider {
     }
 }
 
+/// The end of an answer that is whole, with the tool calls that it asks for.
+async fn complete(calls: Vec<ChatCall>, sink: &ModelSink) -> ModelEnd {
+    for call in calls {
+        let call = CallText {
+            id: call.id,
+            name: call.name,
+            arguments: call.arguments,
+        };
+        sink.send(ModelEvent::Call(call)).await;
+    }
+    ModelEnd::Completed
+}
+
 /// When the provider wants to be asked again (B-057).
 fn retry_after(answer: &HttpAnswer) -> RetryAfter {
     let millis = answer.retry_after_ms.as_deref().map(str::as_bytes);
@@ -240,13 +267,17 @@ fn gather(facts: &mut Vec<ChatFact>) -> (Vec<ModelEvent>, Option<ChatFact>) {
             }
             ChatFact::Alive => ModelEvent::Alive,
             ChatFact::Reasoning => ModelEvent::Reasoning,
+            ChatFact::Calling => ModelEvent::Calling,
             ChatFact::Structure => ModelEvent::Structure,
             ChatFact::Finish(_) => ModelEvent::Finished,
             ChatFact::Usage(usage) => {
                 tracing::debug!(?usage, "the provider counted the tokens of a call");
                 ModelEvent::Structure
             }
-            end @ (ChatFact::Done | ChatFact::Error(_) | ChatFact::Unreadable) => {
+            end @ (ChatFact::Done
+            | ChatFact::Error(_)
+            | ChatFact::BadCalls(_)
+            | ChatFact::Unreadable) => {
                 return (events, Some(end));
             }
         };

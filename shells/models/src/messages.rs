@@ -3,12 +3,17 @@
 //! Owns what the model is told about replies that are not whole: a cut reply says so, and a
 //! message that never got a reply is followed by a note (B-028). All that one turn answers is
 //! one message: its own text and those that it took along, in their order, and before them
-//! the first words of what gave way in a full queue (spec 3.3). So user and assistant always
-//! alternate, which the templates of many local models demand.
+//! the first words of what gave way in a full queue (spec 3.3); what steered into it behind a
+//! round of tools is another one there. So user and assistant always alternate, which the
+//! templates of many local models demand. How a round of tools is told stands in `rounds`.
+
+mod rounds;
 
 use serde::Serialize;
 use tidegate_core::{QueueMode, RunId};
 use tidegate_driver::{Role, RowMark, TranscriptRow};
+
+use rounds::{CallIds, Round};
 
 /// Stands below what had arrived of a reply.
 const CUT_OFF: &str = "[This reply was cut off before it was complete.]";
@@ -26,20 +31,41 @@ const TOLD_CHARS: usize = 160;
 /// counted. As many as a queue holds by default (spec 3).
 const TOLD_MESSAGES: usize = 20;
 
+/// Ends a request whose last message would be an answer, when no tools are offered any more.
+const GO_ON: &str = "[The tools are not offered any more. Go on without them.]";
+
 /// A message of a chat request.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Message {
-    role: &'static str,
-    content: String,
+#[serde(tag = "role", rename_all = "lowercase")]
+pub(crate) enum Message {
+    /// What the user says.
+    User { content: String },
+    /// What the model said. Either there is content, or there are calls.
+    Assistant {
+        content: Option<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<AskedCall>,
+    },
+    /// What came of a call of the assistant's message before.
+    Tool {
+        tool_call_id: String,
+        content: String,
+    },
 }
 
-impl Message {
-    fn assistant(content: impl Into<String>) -> Self {
-        Self {
-            role: "assistant",
-            content: content.into(),
-        }
-    }
+/// A call as a request repeats it.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct AskedCall {
+    id: String,
+    r#type: &'static str,
+    function: AskedFunction,
+}
+
+/// Its tool and the arguments, which are a JSON object.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct AskedFunction {
+    name: String,
+    arguments: String,
 }
 
 /// What the model is told on the user's side in one turn.
@@ -47,45 +73,144 @@ struct Turn<'a> {
     run: RunId,
     /// The mode of its first message.
     queue: Option<QueueMode>,
+    /// Messages that are not told yet.
     texts: Vec<&'a str>,
     /// Messages that gave way before it and are told.
     dropped: Vec<&'a str>,
-    /// What the last of its broken attempts had said.
+    /// What the last of its broken attempts had said, since its last round of tools.
     left: Option<&'a str>,
+    /// Something of it is told.
+    begun: bool,
+}
+
+/// The messages so far.
+struct Telling<'a> {
+    /// Whether the model may ask for tools.
+    offered: bool,
+    messages: Vec<Message>,
+    ids: CallIds,
+    /// The turn that is open.
+    turn: Option<Turn<'a>>,
+    /// What was left of the reply to the last message.
+    left: Option<&'a str>,
+    /// The last message is the user's, or that of a round of tools.
+    owed: bool,
 }
 
 /// The messages of a transcript, oldest first. What a broken attempt left is no message if the
-/// run was, or is now, done again; of a run that never got further it is all there was.
-pub(crate) fn messages(transcript: &[TranscriptRow]) -> Vec<Message> {
-    let mut messages: Vec<Message> = Vec::new();
-    let mut turn: Option<Turn<'_>> = None;
-    let mut left = None;
-    for row in transcript {
+/// run was, or is now, done again; of a run that never got further it is all there was. Tool
+/// calls are told as such only where tools are `offered`: many providers refuse them otherwise.
+pub(crate) fn messages(transcript: &[TranscriptRow], offered: bool) -> Vec<Message> {
+    let mut told = Telling {
+        offered,
+        messages: Vec::new(),
+        ids: CallIds::default(),
+        turn: None,
+        left: None,
+        owed: false,
+    };
+    for (at, row) in transcript.iter().enumerate() {
         match (row.mark, row.role) {
+            (_, Role::Tool) => {} // told with the calls, if there is such a call
             (RowMark::Interrupted, _) => {
-                if let Some(turn) = turn.as_mut().filter(|_| !row.text.is_empty()) {
+                if let Some(turn) = told.turn.as_mut().filter(|_| !row.text.is_empty()) {
                     turn.left = Some(&row.text);
                 }
             }
-            (_, Role::User) => {
-                if let Some(before) = turn.take_if(|turn| turn.run != row.turn) {
-                    left = before.end(left, &mut messages);
-                }
-                turn.get_or_insert_with(|| Turn::new(row.turn)).add(row);
+            (_, Role::User) => told.user(row),
+            (RowMark::Calls, Role::Assistant) if !row.calls.is_empty() => {
+                told.round(&Round::gather(row, &transcript[at + 1..]));
             }
-            (_, Role::Assistant) => {
-                let mut own = None;
-                if let Some(before) = turn.take() {
-                    own = before.end(left.take(), &mut messages);
-                }
-                messages.push(Message::assistant(reply(row, own)));
-            }
+            (_, Role::Assistant) => told.reply(row),
         }
     }
-    if let Some(last) = turn {
-        last.end(left, &mut messages);
+    told.end()
+}
+
+impl<'a> Telling<'a> {
+    fn user(&mut self, row: &'a TranscriptRow) {
+        if let Some(before) = self.turn.take_if(|turn| turn.run != row.turn) {
+            self.close(before);
+        }
+        let turn = self.turn.get_or_insert_with(|| Turn::new(row.turn));
+        turn.add(row);
     }
-    messages
+
+    fn round(&mut self, round: &Round<'_>) {
+        if let Some(mut turn) = self.turn.take() {
+            self.say(&mut turn);
+            turn.left = None;
+            self.turn = Some(turn);
+        }
+        if self.offered {
+            self.messages.extend(round.messages(&mut self.ids));
+        } else {
+            self.assistant(round.words());
+        }
+        self.owed = true;
+    }
+
+    fn reply(&mut self, row: &TranscriptRow) {
+        let mut own = None;
+        if let Some(before) = self.turn.take() {
+            self.close(before);
+            own = self.left.take();
+        }
+        self.assistant(reply(row, own));
+        self.owed = false;
+    }
+
+    /// Ends a turn that is left, or answered next. One of which nothing is told leaves no trace.
+    fn close(&mut self, mut turn: Turn<'a>) {
+        self.say(&mut turn);
+        if turn.begun {
+            self.left = turn.left;
+        }
+    }
+
+    /// Puts what a turn says on the user's side behind the others; if nobody answered the turn
+    /// before it, what was left of that reply, or a note, before it.
+    fn say(&mut self, turn: &mut Turn<'a>) {
+        let Some(content) = turn.words() else {
+            return;
+        };
+        if self.owed && !turn.begun {
+            let note = unanswered(self.left.take());
+            self.assistant(note);
+        }
+        self.messages.push(Message::User { content });
+        turn.begun = true;
+        self.owed = true;
+    }
+
+    /// Adds a text of the assistant. What it says in one go is one message.
+    fn assistant(&mut self, text: String) {
+        if let Some(Message::Assistant {
+            content: Some(before),
+            tool_calls,
+        }) = self.messages.last_mut()
+            && tool_calls.is_empty()
+        {
+            before.push_str("\n\n");
+            before.push_str(&text);
+            return;
+        }
+        self.messages.push(Message::Assistant {
+            content: Some(text),
+            tool_calls: Vec::new(),
+        });
+    }
+
+    fn end(mut self) -> Vec<Message> {
+        if let Some(last) = self.turn.take() {
+            self.close(last);
+        }
+        if self.owed && matches!(self.messages.last(), Some(Message::Assistant { .. })) {
+            let content = GO_ON.to_owned();
+            self.messages.push(Message::User { content });
+        }
+        self.messages
+    }
 }
 
 impl<'a> Turn<'a> {
@@ -96,6 +221,7 @@ impl<'a> Turn<'a> {
             texts: Vec::new(),
             dropped: Vec::new(),
             left: None,
+            begun: false,
         }
     }
 
@@ -103,7 +229,7 @@ impl<'a> Turn<'a> {
         match row.mark {
             RowMark::Dropped { told: true } => self.dropped.push(&row.text),
             RowMark::Dropped { told: false } => {}
-            RowMark::Whole | RowMark::Partial | RowMark::Interrupted => {
+            RowMark::Whole | RowMark::Calls | RowMark::Partial | RowMark::Interrupted => {
                 if self.texts.is_empty() {
                     self.queue = row.queue;
                 }
@@ -112,32 +238,25 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Puts the turn's message behind the others; if nobody answered the last one, what was
-    /// left of its reply before it, or a note. A turn of which nothing is told is no message.
-    /// Gives what is left of the reply to the last message.
-    fn end(self, left: Option<&'a str>, messages: &mut Vec<Message>) -> Option<&'a str> {
-        if self.texts.is_empty() && self.dropped.is_empty() {
-            return left;
-        }
-        if messages.last().is_some_and(|last| last.role == "user") {
-            messages.push(Message::assistant(unanswered(left)));
+    /// What is not told yet, as one message; `None` if that is nothing.
+    fn words(&mut self) -> Option<String> {
+        let dropped = core::mem::take(&mut self.dropped);
+        let texts = core::mem::take(&mut self.texts);
+        if texts.is_empty() && dropped.is_empty() {
+            return None;
         }
         let mut parts = Vec::new();
-        if !self.dropped.is_empty() {
-            parts.push(overflow(&self.dropped));
+        if !dropped.is_empty() {
+            parts.push(overflow(&dropped));
         }
-        if self.queue == Some(QueueMode::Collect) && self.texts.len() > 1 {
+        if self.queue == Some(QueueMode::Collect) && texts.len() > 1 {
             parts.push(COLLECTED.to_owned());
-            let numbered = self.texts.iter().zip(1..);
+            let numbered = texts.iter().zip(1..);
             parts.extend(numbered.map(|(text, n)| format!("---\nQueued #{n}\n{text}")));
         } else {
-            parts.extend(self.texts.iter().map(|&text| text.to_owned()));
+            parts.extend(texts.iter().map(|&text| text.to_owned()));
         }
-        messages.push(Message {
-            role: "user",
-            content: parts.join("\n\n"),
-        });
-        self.left
+        Some(parts.join("\n\n"))
     }
 }
 
@@ -178,7 +297,9 @@ fn first_words(text: &str) -> String {
 
 fn reply(row: &TranscriptRow, left: Option<&str>) -> String {
     match row.mark {
-        RowMark::Whole | RowMark::Interrupted | RowMark::Dropped { .. } => row.text.clone(),
+        RowMark::Whole | RowMark::Calls | RowMark::Interrupted | RowMark::Dropped { .. } => {
+            row.text.clone()
+        }
         RowMark::Partial if row.text.is_empty() => unanswered(left),
         RowMark::Partial => cut_off(&row.text),
     }
@@ -194,230 +315,4 @@ fn cut_off(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tidegate_core::Wall;
-
-    fn of(run: u128, turn: u128, role: Role, mark: RowMark, text: &str) -> TranscriptRow {
-        TranscriptRow {
-            seq: 1,
-            role,
-            mark,
-            run: RunId::from_u128(run),
-            run_key: "r".into(),
-            turn: RunId::from_u128(turn),
-            queue: None,
-            at: Wall(0),
-            text: text.into(),
-        }
-    }
-
-    /// A chat message of a turn.
-    fn chat(run: u128, turn: u128, queue: QueueMode, text: &str) -> TranscriptRow {
-        TranscriptRow {
-            queue: Some(queue),
-            ..of(run, turn, Role::User, RowMark::Whole, text)
-        }
-    }
-
-    fn dropped(run: u128, turn: u128, told: bool, text: &str) -> TranscriptRow {
-        of(run, turn, Role::User, RowMark::Dropped { told }, text)
-    }
-
-    /// Rows of turns of their own, one after the other.
-    fn turns(rows: &[(Role, RowMark, &str)]) -> Vec<TranscriptRow> {
-        let mut turn = 0;
-        rows.iter()
-            .map(|&(role, mark, text)| {
-                turn += u128::from(role == Role::User);
-                of(turn, turn, role, mark, text)
-            })
-            .collect()
-    }
-
-    fn told(rows: &[TranscriptRow]) -> Vec<(&'static str, String)> {
-        messages(rows)
-            .into_iter()
-            .map(|message| (message.role, message.content))
-            .collect()
-    }
-
-    fn user(text: &str) -> (&'static str, String) {
-        ("user", text.to_owned())
-    }
-
-    /// B-028, P08
-    #[test]
-    fn a_reply_that_was_cut_off_says_so() {
-        let rows = turns(&[
-            (Role::User, RowMark::Whole, "open it"),
-            (Role::Assistant, RowMark::Partial, "Opening"),
-            (Role::User, RowMark::Whole, "and now?"),
-        ]);
-        let cut = format!("Opening\n\n{CUT_OFF}");
-        assert_eq!(
-            told(&rows),
-            [user("open it"), ("assistant", cut), user("and now?")]
-        );
-    }
-
-    /// B-028
-    #[test]
-    fn a_message_without_a_reply_is_followed_by_a_note() {
-        let rows = turns(&[
-            (Role::User, RowMark::Whole, "one"),
-            (Role::User, RowMark::Whole, "two"),
-            (Role::Assistant, RowMark::Partial, ""),
-            (Role::User, RowMark::Whole, "three"),
-        ]);
-        let note = || ("assistant", NO_REPLY.to_owned());
-        assert_eq!(
-            told(&rows),
-            [user("one"), note(), user("two"), note(), user("three")]
-        );
-    }
-
-    #[test]
-    fn what_a_crash_left_is_no_message() {
-        let rows = turns(&[
-            (Role::User, RowMark::Whole, "one"),
-            (Role::Assistant, RowMark::Interrupted, "half of"),
-        ]);
-        assert_eq!(told(&rows), [user("one")]);
-    }
-
-    /// Law 10: a run that ended while it was to be done again had said something.
-    #[test]
-    fn what_a_broken_attempt_left_is_all_that_its_run_said() {
-        let rows = turns(&[
-            (Role::User, RowMark::Whole, "one"),
-            (Role::Assistant, RowMark::Interrupted, "a third"),
-            (Role::Assistant, RowMark::Interrupted, "half of"),
-            (Role::User, RowMark::Whole, "two"),
-            (Role::User, RowMark::Whole, "three"),
-            (Role::Assistant, RowMark::Interrupted, "not this"),
-            (Role::Assistant, RowMark::Whole, "but this"),
-            (Role::User, RowMark::Whole, "four"),
-            (Role::Assistant, RowMark::Interrupted, "a beginning"),
-            (Role::Assistant, RowMark::Partial, ""),
-            (Role::User, RowMark::Whole, "five"),
-            (Role::Assistant, RowMark::Interrupted, "so far"),
-            (
-                Role::User,
-                RowMark::Dropped { told: false },
-                "of this nothing is told",
-            ),
-            (Role::User, RowMark::Whole, "six"),
-        ]);
-        let said = |text: &str| ("assistant", text.to_owned());
-        assert_eq!(
-            told(&rows),
-            [
-                user("one"),
-                said(&format!("half of\n\n{CUT_OFF}")),
-                user("two"),
-                said(NO_REPLY),
-                user("three"),
-                said("but this"),
-                user("four"),
-                said(&format!("a beginning\n\n{CUT_OFF}")),
-                user("five"),
-                said(&format!("so far\n\n{CUT_OFF}")),
-                user("six"),
-            ]
-        );
-    }
-
-    /// R44, I29, P26: one message to the model, each text whole and in its place; what a crash
-    /// left between them does not part them.
-    #[test]
-    fn what_was_taken_along_is_told_in_the_same_message() {
-        let rows = [
-            chat(1, 1, QueueMode::Steer, "write a poem"),
-            of(1, 1, Role::Assistant, RowMark::Interrupted, "half of"),
-            chat(2, 1, QueueMode::Steer, "about the sea"),
-            chat(3, 1, QueueMode::Collect, "short"),
-        ];
-        assert_eq!(
-            told(&rows),
-            [user("write a poem\n\nabout the sea\n\nshort")]
-        );
-    }
-
-    /// R46: the frame of spec 3.3; a message that is alone has none.
-    #[test]
-    fn collected_messages_are_framed_and_numbered() {
-        let rows = [
-            chat(1, 1, QueueMode::Collect, "alone"),
-            of(1, 1, Role::Assistant, RowMark::Whole, "yes"),
-            chat(2, 2, QueueMode::Collect, "first\nof two"),
-            chat(3, 2, QueueMode::Collect, "second"),
-        ];
-        let framed =
-            format!("{COLLECTED}\n\n---\nQueued #1\nfirst\nof two\n\n---\nQueued #2\nsecond");
-        assert_eq!(
-            told(&rows),
-            [
-                user("alone"),
-                ("assistant", "yes".to_owned()),
-                user(&framed)
-            ]
-        );
-    }
-
-    /// Spec 3.3: told ones are summed up before their turn's message, the others are not told.
-    #[test]
-    fn dropped_messages_are_summed_up_before_their_turn() {
-        let long = format!("{} end", "ab  \n c".repeat(100));
-        let rows = [
-            chat(1, 1, QueueMode::Steer, "one"),
-            dropped(2, 5, true, "  two\n\tlines "),
-            dropped(3, 5, false, "never told"),
-            dropped(4, 5, true, &long),
-            chat(5, 5, QueueMode::Steer, "five"),
-        ];
-        let messages = told(&rows);
-        assert_eq!(messages[0], user("one"));
-        assert_eq!(messages[1].0, "assistant");
-        let (title, rest) = messages[2].1.split_once('\n').expect("lines");
-        assert_eq!(title, "[Queue overflow] Dropped 2 messages due to cap");
-        let lines: Vec<&str> = rest.lines().collect();
-        assert_eq!(lines[0], "- two lines");
-        let shown = lines[1].strip_prefix("- ").expect("a bullet");
-        assert_eq!(shown.chars().count(), TOLD_CHARS);
-        assert!(
-            shown.starts_with("ab cab c") && shown.ends_with('…'),
-            "{shown}"
-        );
-        assert_eq!(lines[2..], ["", "five"]);
-    }
-
-    /// A turn of which nothing is told is no message, and asks for no note.
-    #[test]
-    fn what_gave_way_untold_leaves_no_trace() {
-        let rows = [
-            chat(1, 1, QueueMode::Steer, "one"),
-            of(1, 1, Role::Assistant, RowMark::Whole, "yes"),
-            dropped(2, 2, false, "never told"),
-        ];
-        assert_eq!(told(&rows), [user("one"), ("assistant", "yes".to_owned())]);
-        assert_eq!(first_words(&"x".repeat(TOLD_CHARS)), "x".repeat(TOLD_CHARS));
-    }
-
-    /// Law 9: however many gave way, the model is told of a bounded number.
-    #[test]
-    fn many_dropped_messages_are_counted_and_the_latest_told() {
-        let texts: Vec<String> = (0..TOLD_MESSAGES + 5).map(|n| format!("m{n}")).collect();
-        let told = overflow(&texts.iter().map(String::as_str).collect::<Vec<_>>());
-        let lines: Vec<&str> = told.lines().collect();
-        assert_eq!(lines.len(), TOLD_MESSAGES + 2);
-        assert_eq!(
-            lines[..3],
-            [
-                "[Queue overflow] Dropped 25 messages due to cap",
-                "- (5 earlier, omitted)",
-                "- m5",
-            ]
-        );
-    }
-}
+mod tests;

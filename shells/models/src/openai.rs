@@ -1,8 +1,8 @@
 //! The chat-completions dialect: one call to an OpenAI-compatible provider.
 //!
-//! Owns what is asked, and of whom; how the answer is read is told in `answer.rs`. It keeps no clock and tries nothing twice (law 1): each event is reported as its
-//! bytes come, and the future that `OpenAiChat::call` gave is the call; dropping it closes
-//! the connection.
+//! Owns what is asked, and of whom; how the answer is read is told in `answer.rs`. It keeps no
+//! clock and tries nothing twice (law 1): each event is reported as its bytes come, and the
+//! future that `OpenAiChat::call` gave is the call; dropping it closes the connection.
 
 use std::sync::Arc;
 
@@ -10,8 +10,9 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
+use serde_json::{Map, Value};
 use tidegate_core::{ModelEnd, ProviderClass};
-use tidegate_driver::{ModelCall, ModelSink};
+use tidegate_driver::{ModelCall, ModelSink, ToolSpec};
 use tidegate_text::provider_class;
 
 use crate::messages::{Message, messages};
@@ -149,6 +150,45 @@ struct ChatRequest<'a> {
     messages: Vec<Message>,
     stream: bool,
     stream_options: StreamOptions,
+    /// Left out where there are none: some models refuse an empty list. Which tool is called is
+    /// the model's choice, as it is without a `tool_choice`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+}
+
+/// A tool that the model may ask for.
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: Map<String, Value>,
+}
+
+impl<'a> Tool<'a> {
+    /// `None` for a tool whose parameters are no JSON object: to offer it would cost the request.
+    fn new(spec: &'a ToolSpec) -> Option<Self> {
+        let Ok(parameters) = serde_json::from_str(&spec.parameters) else {
+            tracing::error!(
+                tool = spec.name,
+                "the tool is not offered: its parameters are no JSON object; this is a defect"
+            );
+            return None;
+        };
+        Some(Self {
+            r#type: "function",
+            function: Function {
+                name: &spec.name,
+                description: &spec.description,
+                parameters,
+            },
+        })
+    }
 }
 
 #[derive(Serialize)]
@@ -185,15 +225,17 @@ fn kind(content_type: Option<&str>) -> Kind {
 
 impl Provider {
     async fn call(&self, call: &ModelCall, sink: &ModelSink) -> ModelEnd {
+        let tools: Vec<Tool<'_>> = call.tools.iter().filter_map(Tool::new).collect();
         let request = ChatRequest {
             model: &self.model,
-            messages: messages(&call.transcript),
+            messages: messages(&call.transcript, !tools.is_empty()),
             stream: true,
             stream_options: StreamOptions {
                 include_usage: true,
             },
+            tools,
         };
-        let body = serde_json::to_vec(&request).expect("strings and booleans are always JSON");
+        let body = serde_json::to_vec(&request).expect("text, booleans and JSON are always JSON");
         let request = HttpRequest {
             url: self.endpoint.clone(),
             bearer: self.key.clone(),

@@ -4,9 +4,13 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::io::ErrorKind;
+use std::sync::Arc;
 
-use tidegate_core::{Attempt, Marker, ModelEnd, ProviderError, RunId, SessionId, Wall};
-use tidegate_driver::{ModelCall, ModelEvent, ModelSink, Models, Role, RowMark, TranscriptRow};
+use tidegate_core::{Attempt, CallEnd, Marker, ModelEnd, ProviderError, RunId, SessionId, Wall};
+use tidegate_driver::{
+    CallText, ModelCall, ModelEvent, ModelSink, Models, Role, RowMark, ToolAnswer, ToolSpec,
+    TranscriptRow,
+};
 use tidegate_models::{Candidate, Chain, OpenAiChat, ReqwestTransport, Secret};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -177,11 +181,51 @@ pub fn row(role: Role, mark: RowMark, text: &str) -> TranscriptRow {
         queue: None,
         at: Wall(0),
         text: text.into(),
+        calls: Vec::new(),
+        answers: None,
     }
 }
 
 pub fn user(text: &str) -> TranscriptRow {
     row(Role::User, RowMark::Whole, text)
+}
+
+/// A call as a model writes it.
+pub fn call_text(id: &str, name: &str, arguments: &str) -> CallText {
+    CallText {
+        id: id.into(),
+        name: name.into(),
+        arguments: arguments.into(),
+    }
+}
+
+/// An answer that asks for calls.
+pub fn calls(text: &str, calls: Vec<CallText>) -> TranscriptRow {
+    TranscriptRow {
+        calls,
+        ..row(Role::Assistant, RowMark::Calls, text)
+    }
+}
+
+/// What came of a call.
+pub fn result(id: &str, end: CallEnd, output: &str) -> TranscriptRow {
+    TranscriptRow {
+        answers: Some(ToolAnswer {
+            id: id.into(),
+            name: "exec".into(),
+            end,
+        }),
+        ..row(Role::Tool, RowMark::Whole, output)
+    }
+}
+
+/// The tool that runs commands, as it is offered.
+pub fn exec() -> Arc<[ToolSpec]> {
+    Arc::from([ToolSpec {
+        name: "exec".into(),
+        description: "Runs a command.".into(),
+        parameters: r#"{"type":"object","properties":{"command":{"type":"string"}}}"#.into(),
+    }])
 }
 
 /// A call under way. Dropping it does not cancel it; [`Call::cancel`] does.
@@ -197,12 +241,27 @@ impl Call {
 
     /// The same, of another provider of the chain.
     pub fn ask(models: &impl Models, candidate: u16, transcript: Vec<TranscriptRow>) -> Self {
+        Self::make(models, candidate, transcript, Arc::from([]))
+    }
+
+    /// A call that offers the tool that runs commands.
+    pub fn offer(models: &impl Models, transcript: Vec<TranscriptRow>) -> Self {
+        Self::make(models, 0, transcript, exec())
+    }
+
+    fn make(
+        models: &impl Models,
+        candidate: u16,
+        transcript: Vec<TranscriptRow>,
+        tools: Arc<[ToolSpec]>,
+    ) -> Self {
         let call = ModelCall {
             session: SessionId::from_u128(1),
             run: RunId::from_u128(1),
             attempt: Attempt(1),
             candidate,
             transcript,
+            tools,
         };
         let (sink, events) = ModelSink::channel(64);
         Self {
