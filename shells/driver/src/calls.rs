@@ -5,15 +5,17 @@
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
 use tidegate_core::{Fence, Marker, ModelEnd, ProviderError, RetryAfter, Ticket};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 
 use crate::models::{ModelCall, ModelEvent, ModelSink, Models};
 use crate::store::TranscriptRow;
+use crate::tasks::Held;
+use crate::tools::ToolSpec;
 
 /// Events that a call may be ahead of its forwarder.
 const SINK_CAPACITY: usize = 64;
@@ -39,7 +41,7 @@ struct Call {
     /// Which provider of the chain it asks.
     candidate: u16,
     /// None while its transcript is being read.
-    task: Option<JoinHandle<()>>,
+    task: Option<Held>,
 }
 
 /// All calls under way, by ticket.
@@ -82,9 +84,14 @@ impl Calls {
         self.models.name(candidate)
     }
 
-    /// Starts a prepared call about `transcript`. One that was cancelled meanwhile is not
-    /// started.
-    pub(crate) fn start(&mut self, ticket: Ticket, transcript: Vec<TranscriptRow>) {
+    /// Starts a prepared call about `transcript`, with the tools that it may ask for. One that
+    /// was cancelled meanwhile is not started.
+    pub(crate) fn start(
+        &mut self,
+        ticket: Ticket,
+        transcript: Vec<TranscriptRow>,
+        tools: Arc<[ToolSpec]>,
+    ) {
         let Some(entry) = self.by_ticket.get_mut(&ticket) else {
             return;
         };
@@ -98,8 +105,9 @@ impl Calls {
             attempt: fence.attempt,
             candidate: entry.candidate,
             transcript,
+            tools,
         };
-        entry.task = Some(tokio::task::spawn(listen(
+        entry.task = Some(Held::spawn(listen(
             ticket,
             self.models.clone(),
             call,
@@ -109,13 +117,7 @@ impl Calls {
 
     /// Drops a call; its connection closes with it. Whether it was under way.
     pub(crate) fn cancel(&mut self, ticket: Ticket) -> bool {
-        let Some(call) = self.by_ticket.remove(&ticket) else {
-            return false;
-        };
-        if let Some(task) = call.task {
-            task.abort();
-        }
-        true
+        self.by_ticket.remove(&ticket).is_some()
     }
 
     /// Notes that a call has ended.
@@ -124,11 +126,7 @@ impl Calls {
     }
 
     pub(crate) fn cancel_all(&mut self) {
-        for (_, call) in core::mem::take(&mut self.by_ticket) {
-            if let Some(task) = call.task {
-                task.abort();
-            }
-        }
+        self.by_ticket.clear();
     }
 }
 
@@ -141,7 +139,8 @@ async fn listen(
 ) {
     let (sink, mut said) = ModelSink::channel(SINK_CAPACITY);
     let words = sink.clone();
-    let mut running = AssertUnwindSafe(models.call(call, sink)).catch_unwind();
+    let making = async move { models.call(call, sink).await };
+    let mut running = pin!(AssertUnwindSafe(making).catch_unwind());
     let forward = |event| {
         let events = &events;
         async move {

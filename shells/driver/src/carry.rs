@@ -1,67 +1,19 @@
-//! Carrying out the core's orders, and telling people about them in outside names.
+//! Carrying out the core's orders, and answering requests in outside names.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidegate_core::{
-    Accept, Answer, ContentOwner, Epoch, Event, Fence, Input, ModelEnd, ModelFact, Output, Place,
-    RequestId, RunId, SessionId, Subject, Terminal, Ticket, WaitResult, Wall,
+    Accept, Answer, Attempt, CallId, ContentOwner, Epoch, Fence, Input, LaunchOrder, ModelEnd,
+    ModelFact, Output, Place, RequestId, RunId, SessionId, Subject, Terminal, Ticket, ToolEnd,
+    ToolFact, WaitResult, Wall,
 };
-use tokio::sync::mpsc;
 
 use crate::content::{Content, Names, prefix};
 use crate::driver::Driver;
-use crate::reply::{Finished, Placed, Published, Reply, RunEvent};
+use crate::reply::{Finished, Placed, Reply};
 use crate::store::StoreOp;
+use crate::tools::{CallText, ToolCall};
 use crate::writer::Origin;
-
-/// Who listens: callers by request, and subscribers of all events.
-#[derive(Debug, Default)]
-pub(crate) struct Listeners {
-    callers: BTreeMap<RequestId, mpsc::UnboundedSender<Reply>>,
-    subscribers: Vec<mpsc::Sender<Arc<Published>>>,
-}
-
-impl Listeners {
-    pub(crate) fn ask(&mut self, id: RequestId, replies: mpsc::UnboundedSender<Reply>) {
-        self.callers.insert(id, replies);
-    }
-
-    pub(crate) fn leave(&mut self, id: RequestId) {
-        self.callers.remove(&id);
-    }
-
-    pub(crate) fn subscribe(&mut self, events: mpsc::Sender<Arc<Published>>) {
-        self.subscribers.push(events);
-    }
-
-    /// Answers a caller; after its last answer it is not listened to any more.
-    fn reply(&mut self, id: RequestId, reply: Reply) {
-        let more = matches!(reply, Reply::Accepted { .. } | Reply::InFlight { .. });
-        let heard = self
-            .callers
-            .get(&id)
-            .is_some_and(|caller| caller.send(reply).is_ok());
-        if !(more && heard) {
-            self.callers.remove(&id);
-        }
-    }
-
-    fn nobody_subscribes(&self) -> bool {
-        self.subscribers.is_empty()
-    }
-
-    /// A full channel loses text events only; anything else closes it.
-    fn publish(&mut self, event: &Arc<Published>) {
-        let droppable = matches!(event.event, RunEvent::Text { .. });
-        self.subscribers
-            .retain(|subscriber| match subscriber.try_send(event.clone()) {
-                Ok(()) => true,
-                Err(mpsc::error::TrySendError::Full(_)) => droppable,
-                Err(mpsc::error::TrySendError::Closed(_)) => false,
-            });
-    }
-}
 
 impl Driver {
     /// Carries out one order.
@@ -70,6 +22,7 @@ impl Driver {
             Output::Load { .. }
             | Output::Accept { .. }
             | Output::Claim { .. }
+            | Output::Launch { .. }
             | Output::Save { .. }
             | Output::Settle { .. }
             | Output::Reset { .. }
@@ -99,7 +52,9 @@ impl Driver {
             Output::Publish {
                 run, seq, event, ..
             } => self.publish(run, seq, event, wall),
-            Output::Release { owner } => self.contents.release(owner),
+            Output::StartTool { ticket, call } => self.start_tool(ticket, call),
+            Output::CancelTool { ticket } => self.tasks.cancel(ticket),
+            Output::Release { owner } => self.release(owner),
             Output::Forget {
                 subject: Subject::Run(run),
             } => {
@@ -128,9 +83,13 @@ impl Driver {
                 epoch,
                 claim,
             } => {
+                // The results are of the calls that the attempt before asked for.
+                let before = Attempt(fence.attempt.0.saturating_sub(1));
+                let before = ContentOwner::Attempt(fence.run, before);
                 let op = StoreOp::Claim {
                     fence,
                     epoch,
+                    outputs: self.contents.outputs(before, &claim.results),
                     claim,
                 };
                 (ticket, op)
@@ -146,13 +105,31 @@ impl Driver {
                 fence,
                 epoch,
                 terminal,
+                results,
             } => {
-                let text = self.contents.texts(owner(fence), &terminal);
                 let op = StoreOp::Settle {
                     fence,
                     epoch,
+                    text: self.contents.texts(owner(fence), &terminal),
                     terminal,
+                    outputs: self.contents.outputs(owner(fence), &results),
+                    results,
+                };
+                (ticket, op)
+            }
+            Output::Launch {
+                ticket,
+                fence,
+                epoch,
+                launch,
+            } => {
+                let (text, calls) = self.launched_texts(owner(fence), &launch);
+                let op = StoreOp::Launch {
+                    fence,
+                    epoch,
+                    launch,
                     text,
+                    calls,
                 };
                 (ticket, op)
             }
@@ -163,6 +140,44 @@ impl Driver {
             },
         };
         self.job(Origin::Order(ticket), op);
+    }
+
+    /// The text of an answer that asks for calls, and the calls.
+    fn launched_texts(&self, owner: ContentOwner, launch: &LaunchOrder) -> (String, Vec<CallText>) {
+        let Some(content) = self.contents.get(owner) else {
+            return (String::new(), Vec::new());
+        };
+        let bytes = usize::try_from(launch.bytes).unwrap_or(usize::MAX);
+        let calls = content.calls.iter().take(usize::from(launch.calls));
+        let calls = calls.map(|held| held.text.clone()).collect();
+        (prefix(&content.reply, bytes).to_owned(), calls)
+    }
+
+    /// Starts a call with its text. One whose text is gone can't be carried out.
+    fn start_tool(&mut self, ticket: Ticket, call: CallId) {
+        let Some(held) = self.contents.call(call) else {
+            tracing::error!(run = %call.run, call = call.call, "a tool call has no text");
+            let fact = ToolFact::Ended(ToolEnd::Failed);
+            return self.follow.push(Input::Tool { ticket, fact });
+        };
+        let names = self.runs.of(call.run);
+        let call = ToolCall {
+            id: call,
+            session: self.fingerprints.session(&names.session_key),
+            session_key: names.session_key,
+            run_key: names.run_key,
+            text: held.text.clone(),
+        };
+        self.tasks.start(ticket, call);
+    }
+
+    /// Frees what an owner holds. Nothing runs on that could still write there.
+    fn release(&mut self, owner: ContentOwner) {
+        if let ContentOwner::Attempt(run, attempt) = owner {
+            self.tasks.release(run, attempt);
+            self.approvals.release(run, attempt);
+        }
+        self.contents.release(owner);
     }
 
     /// The orders on a session as a whole.
@@ -274,7 +289,12 @@ impl Driver {
     }
 
     /// An end with its names and texts.
-    fn finished(&self, names: Names, terminal: Terminal, content: ContentOwner) -> Finished {
+    pub(crate) fn finished(
+        &self,
+        names: Names,
+        terminal: Terminal,
+        content: ContentOwner,
+    ) -> Finished {
         let text = self.contents.texts(content, &terminal);
         let turn = terminal.turn.map(|turn| match self.runs.get(turn) {
             Some(names) => names.run_key.clone(),
@@ -357,6 +377,10 @@ impl Driver {
                 own,
                 waiting,
             },
+            Answer::Decided { call, decision } => Reply::Decided {
+                approval: self.approvals.name_of(call, self.call_fingerprint(call)),
+                decision,
+            },
             Answer::Rejected(why) => Reply::Rejected(why),
         }
     }
@@ -371,69 +395,6 @@ impl Driver {
             WaitResult::TimedOut { known, decided } => Reply::WaitTimedOut { known, decided },
             WaitResult::Draining => Reply::WaitDraining,
         }
-    }
-
-    fn publish(&mut self, run: RunId, seq: u64, event: Event, at: Wall) {
-        if self.listeners.nobody_subscribes() {
-            return;
-        }
-        let names = self.runs.of(run);
-        let event = match event {
-            Event::Start { attempt, at } => RunEvent::Start { attempt, at },
-            Event::Waited {
-                ms,
-                active_ahead,
-                queued_ahead,
-            } => RunEvent::Waited {
-                ms,
-                active_ahead,
-                queued_ahead,
-            },
-            Event::Bound { turn } => RunEvent::Bound {
-                turn: self.runs.of(turn).run_key,
-            },
-            Event::Seen => RunEvent::Seen,
-            Event::Retrying {
-                call,
-                calls_max,
-                delay_ms,
-                because,
-            } => RunEvent::Retrying {
-                call,
-                calls_max,
-                delay_ms,
-                because,
-            },
-            Event::Fallback { candidate, because } => RunEvent::Fallback {
-                from: self.calls.name(candidate.saturating_sub(1)),
-                to: self.calls.name(candidate),
-                because,
-            },
-            Event::Finishing { outcome } => RunEvent::Finishing { outcome },
-            Event::Text { handle, from, to } => {
-                let reply = self
-                    .contents
-                    .get(handle.owner)
-                    .map_or("", |content| content.reply.as_str());
-                let text = prefix(reply, usize::try_from(to).unwrap_or(usize::MAX));
-                let from = usize::try_from(from).unwrap_or(usize::MAX);
-                RunEvent::Text {
-                    delta: text.get(from..).unwrap_or_default().to_owned(),
-                    text: text.to_owned(),
-                }
-            }
-            Event::End { terminal, content } => {
-                RunEvent::End(self.finished(names.clone(), terminal, content))
-            }
-        };
-        let event = Published {
-            run_key: names.run_key,
-            session_key: names.session_key,
-            seq,
-            at,
-            event,
-        };
-        self.listeners.publish(&Arc::new(event));
     }
 }
 

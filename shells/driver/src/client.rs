@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tidegate_core::{QueueChange, RequestId, StoreError, Time};
+use tidegate_core::{Decision, QueueChange, RequestId, StoreError, Time};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::reply::{Published, Reply, Status, Submission};
+use crate::reply::{PendingApproval, Published, Reply, Status, Submission};
 use crate::store::{History, HistoryQuery, SessionRow, TranscriptRow};
 
 /// What an abort is about.
@@ -40,6 +40,12 @@ pub(crate) enum Command {
         id: RequestId,
         session_key: String,
         ask: SessionAsk,
+        replies: mpsc::UnboundedSender<Reply>,
+    },
+    Decide {
+        id: RequestId,
+        approval: String,
+        decision: Decision,
         replies: mpsc::UnboundedSender<Reply>,
     },
     Leave {
@@ -85,6 +91,9 @@ pub(crate) enum Look {
     Live {
         session_keys: Vec<String>,
         live: oneshot::Sender<Vec<Vec<Arc<str>>>>,
+    },
+    Approvals {
+        approvals: oneshot::Sender<Vec<PendingApproval>>,
     },
     Status {
         status: oneshot::Sender<Status>,
@@ -206,6 +215,20 @@ impl Client {
         self.about(session_key, SessionAsk::Queue(change))
     }
 
+    /// Decides on a tool call that waits for a person, by [`PendingApproval::approval`]. The
+    /// first decision counts, and an allowed call is told so when that is durable (R205, I34).
+    /// One reply: `Decided`, also to a repetition of the decision that counts; or `Rejected`
+    /// with `NotAsked` or `AlreadyDecided`.
+    #[must_use]
+    pub fn decide(&self, approval: &str, decision: Decision) -> Replies {
+        self.ask(|id, replies| Command::Decide {
+            id,
+            approval: approval.to_owned(),
+            decision,
+            replies,
+        })
+    }
+
     fn about(&self, session_key: String, ask: SessionAsk) -> Replies {
         self.ask(|id, replies| Command::Session {
             id,
@@ -285,6 +308,14 @@ impl Client {
         self.look(|live| Look::Live { session_keys, live }).await
     }
 
+    /// The tool calls that wait for a person, oldest first (R205).
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    pub async fn approvals(&self) -> Result<Vec<PendingApproval>, Stopped> {
+        self.look(|approvals| Look::Approvals { approvals }).await
+    }
+
     /// What the gateway is doing.
     ///
     /// # Errors
@@ -308,7 +339,7 @@ impl Client {
         let _ = self.query(|done| Command::Drain { budget_ms, done }).await;
     }
 
-    /// Stops the driver: model calls are dropped, what the store was told is finished.
+    /// Stops the driver: model and tool calls are dropped, what the store was told is finished.
     /// Accepted work stays durable and is resumed by the next start.
     pub async fn stop(&self) {
         let _ = self.query(|done| Command::Stop { done }).await;

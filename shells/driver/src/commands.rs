@@ -2,8 +2,8 @@
 //! at what is held. Outside names become ids here.
 
 use tidegate_core::{
-    Budget, ContentOwner, Fingerprint, Generation, Input, LaneName, Priority, QueueMode, RequestId,
-    Scope, Speaker, Submit, Turn,
+    Budget, ContentOwner, Decision, Fingerprint, Generation, Input, LaneName, Priority, QueueMode,
+    Rejection, RequestId, Scope, Speaker, Submit, Turn,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -45,6 +45,15 @@ impl Driver {
                     run,
                     timeout_ms,
                 });
+            }
+            Some(Command::Decide {
+                id,
+                approval,
+                decision,
+                replies,
+            }) => {
+                self.listeners.ask(id, replies);
+                self.decide(id, &approval, decision);
             }
             Some(Command::Leave { id }) => {
                 self.listeners.leave(id);
@@ -168,6 +177,21 @@ impl Driver {
         self.hand_in(input);
     }
 
+    /// A decision on a call that the core holds is judged there; of another one nobody asked.
+    fn decide(&mut self, request: RequestId, approval: &str, decision: Decision) {
+        match self.approvals.call(approval) {
+            Some(call) => self.hand_in(Input::Decide {
+                request,
+                call,
+                decision,
+            }),
+            None => {
+                let reply = Reply::Rejected(Rejection::NotAsked);
+                self.listeners.reply(request, reply);
+            }
+        }
+    }
+
     fn begin_drain(&mut self, budget_ms: Option<u64>, done: oneshot::Sender<()>) {
         if let Some(drains) = &mut self.drains {
             drains.push(done);
@@ -203,6 +227,9 @@ impl Driver {
                     runs.map(|run| self.runs.of(run).run_key).collect()
                 });
                 let _ = live.send(keys.collect());
+            }
+            Look::Approvals { approvals } => {
+                let _ = approvals.send(self.approvals.pending());
             }
             Look::Status { status } => {
                 let _ = status.send(self.status());

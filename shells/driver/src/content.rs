@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_core::{ContentOwner, RunId, Terminal};
+use tidegate_core::{Attempt, CallId, CallResult, ContentOwner, RunId, Terminal};
 
 use crate::store::{RunNames, StoredText};
+use crate::tools::CallText;
 
 /// The outside names of a run, shared by all that is told about it.
 #[derive(Clone, Debug)]
@@ -47,6 +48,42 @@ pub(crate) struct Content {
     pub(crate) turn: Option<Arc<str>>,
     /// How much of the reply the store was told.
     pub(crate) saved: usize,
+    /// The calls that the answer asks for, in their order.
+    pub(crate) calls: Vec<HeldCall>,
+}
+
+/// A call with what it has put out.
+#[derive(Debug, Default)]
+pub(crate) struct HeldCall {
+    pub(crate) text: CallText,
+    pub(crate) output: String,
+}
+
+impl Content {
+    /// Adds a call of an attempt's answer and gives it an id that is unique there: its own, or
+    /// one made of its place. `None` beyond the calls that the core counts; nothing is added then.
+    pub(crate) fn add_call(
+        &mut self,
+        attempt: Attempt,
+        mut text: CallText,
+    ) -> Option<&mut HeldCall> {
+        let place = u16::try_from(self.calls.len()).ok()?;
+        if place == u16::MAX {
+            return None;
+        }
+        let taken = |id: &str| self.calls.iter().any(|call| call.text.id == id);
+        if text.id.is_empty() || taken(&text.id) {
+            text.id = format!("call_{}_{place}", attempt.0);
+            while taken(&text.id) {
+                text.id.push('_');
+            }
+        }
+        self.calls.push(HeldCall {
+            text,
+            output: String::new(),
+        });
+        self.calls.last_mut()
+    }
 }
 
 /// All text, by owner.
@@ -70,6 +107,28 @@ impl Contents {
 
     pub(crate) fn get_mut(&mut self, owner: ContentOwner) -> Option<&mut Content> {
         self.by_owner.get_mut(&owner)
+    }
+
+    /// A call that an attempt asked for.
+    pub(crate) fn call(&self, id: CallId) -> Option<&HeldCall> {
+        let content = self.get(ContentOwner::Attempt(id.run, id.attempt))?;
+        content.calls.get(usize::from(id.call))
+    }
+
+    pub(crate) fn call_mut(&mut self, id: CallId) -> Option<&mut HeldCall> {
+        let content = self.get_mut(ContentOwner::Attempt(id.run, id.attempt))?;
+        content.calls.get_mut(usize::from(id.call))
+    }
+
+    /// What the calls of an attempt have put out, for each of the results.
+    pub(crate) fn outputs(&self, owner: ContentOwner, results: &[CallResult]) -> Vec<String> {
+        let calls = self.get(owner).map_or(&[][..], |content| &content.calls);
+        let call = |result: &CallResult| calls.get(usize::from(result.call));
+        let outputs = results.iter().map(|result| match call(result) {
+            Some(call) => call.output.clone(),
+            None => String::new(),
+        });
+        outputs.collect()
     }
 
     pub(crate) fn release(&mut self, owner: ContentOwner) {
@@ -139,5 +198,33 @@ impl Runs {
             run_key: run.to_string().into(),
             session_key: "".into(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// P08: each call of an answer has an id of its own, also against the made ones.
+    #[test]
+    fn no_two_calls_of_an_answer_have_one_id() {
+        let mut content = Content::default();
+        for id in ["a", "a", "call_3_3", "", "call_3_1", "a"] {
+            let text = CallText {
+                id: id.to_owned(),
+                ..CallText::default()
+            };
+            content.add_call(Attempt(3), text).expect("it has a place");
+        }
+        let ids: Vec<_> = content.calls.iter().map(|call| &*call.text.id).collect();
+        let expected = [
+            "a",
+            "call_3_1",
+            "call_3_3",
+            "call_3_3_",
+            "call_3_4",
+            "call_3_5",
+        ];
+        assert_eq!(ids, expected);
     }
 }

@@ -11,15 +11,18 @@ use tidegate_core::{Config, Core, Halt, Input, Output, RequestId, StoreError, Ti
 use tidegate_text::Fingerprinter;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::approvals::Approvals;
 use crate::asked::Asked;
 use crate::calls::{CallEvent, Calls};
-use crate::carry::Listeners;
 use crate::client::{Client, Command};
 use crate::clock::Clock;
 use crate::content::{Contents, Runs};
+use crate::events::Listeners;
 use crate::models::Models;
 use crate::reply::Status;
 use crate::store::{Store, StoreOp};
+use crate::tasks::{TaskEvent, Tasks};
+use crate::tools::Tools;
 use crate::writer::{self, Done, Job, Origin};
 
 /// Inputs handed in per wake before deadlines get their turn. A wake costs microseconds an
@@ -53,6 +56,8 @@ pub struct Driver {
     pub(crate) asked: Asked,
     pub(crate) listeners: Listeners,
     pub(crate) calls: Calls,
+    pub(crate) tasks: Tasks,
+    pub(crate) approvals: Approvals,
     pub(crate) jobs: mpsc::UnboundedSender<Job>,
     /// Inputs that carrying out an order brought about at once.
     pub(crate) follow: Vec<Input>,
@@ -60,6 +65,7 @@ pub struct Driver {
     commands: mpsc::UnboundedReceiver<Command>,
     reports: mpsc::UnboundedReceiver<Done>,
     said: mpsc::Receiver<CallEvent>,
+    worked: mpsc::Receiver<TaskEvent>,
     writer: Option<futures_util::future::BoxFuture<'static, ()>>,
     pub(crate) failed: Option<DriverError>,
     /// Who waits for the end of the drain; `None` once it is over.
@@ -68,13 +74,15 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// A driver over a store, models and a clock. `key` is the state directory's fingerprint
-    /// key; with another one, the store's rows can't be found again.
+    /// A driver over a store, models, tools ([`NoTools`](crate::NoTools) for none) and a clock.
+    /// `key` is the state directory's fingerprint key; with another one, the store's rows can't
+    /// be found again.
     #[must_use]
     pub fn new<S: Store>(
         config: Config,
         store: S,
         models: Arc<dyn Models>,
+        tools: Arc<dyn Tools>,
         clock: Arc<dyn Clock>,
         key: [u8; 32],
     ) -> (Self, Client) {
@@ -82,6 +90,7 @@ impl Driver {
         let (jobs, queue) = mpsc::unbounded_channel();
         let (done, reports) = mpsc::unbounded_channel();
         let (calls, said) = Calls::new(models);
+        let (tasks, worked) = Tasks::new(tools);
         let driver = Self {
             core: Core::new(config),
             clock,
@@ -91,12 +100,15 @@ impl Driver {
             asked: Asked::default(),
             listeners: Listeners::default(),
             calls,
+            tasks,
+            approvals: Approvals::default(),
             jobs,
             follow: Vec::new(),
             own_requests: OWN_REQUESTS,
             commands,
             reports,
             said,
+            worked,
             writer: Some(Box::pin(writer::run(store, queue, done))),
             failed: None,
             drains: Some(Vec::new()),
@@ -120,7 +132,7 @@ impl Driver {
         };
         self.report(done);
         let stopped = self.serve().await;
-        self.calls.cancel_all();
+        self.drop_calls().await;
         stopped
     }
 
@@ -140,6 +152,8 @@ impl Driver {
                 command = self.commands.recv() => {
                     if self.command(command).await { return Ok(()); }
                 }
+                // Behind the commands: a stop gets through however much a tool puts out.
+                Some(worked) = self.worked.recv() => self.task_said(worked),
                 () = sleep => {}
             }
             if self.take_waiting().await {
@@ -166,6 +180,8 @@ impl Driver {
                 if self.command(Some(command)).await {
                     return true;
                 }
+            } else if let Ok(worked) = self.worked.try_recv() {
+                self.task_said(worked);
             } else {
                 break;
             }
@@ -229,9 +245,15 @@ impl Driver {
         self.failed = Some(DriverError::Halted(halt));
     }
 
-    /// Drops the model calls and waits until the store has done what it was told.
-    pub(crate) async fn stop(&mut self) {
+    /// Drops all that is under way outside, and returns when no tool runs any more.
+    async fn drop_calls(&mut self) {
         self.calls.cancel_all();
+        self.tasks.drop_all().await;
+    }
+
+    /// Drops the calls and waits until the store has done what it was told.
+    pub(crate) async fn stop(&mut self) {
+        self.drop_calls().await;
         let (flushed, done) = oneshot::channel();
         let _ = self.jobs.send(Job {
             origin: Origin::Flush(flushed),

@@ -7,6 +7,7 @@ use tidegate_core::{Attempt, Marker, ModelEnd, ProviderError, RetryAfter, RunId,
 use tokio::sync::mpsc;
 
 use crate::store::TranscriptRow;
+use crate::tools::{CallText, ToolSpec};
 
 /// One model call.
 #[derive(Clone, Debug)]
@@ -21,6 +22,8 @@ pub struct ModelCall {
     pub candidate: u16,
     /// The transcript, oldest first. The last user row is the run's message.
     pub transcript: Vec<TranscriptRow>,
+    /// The tools that it may ask for.
+    pub tools: Arc<[ToolSpec]>,
 }
 
 /// What a provider says while it answers.
@@ -34,8 +37,14 @@ pub enum ModelEvent {
     Reasoning,
     /// The provider said that its model finished; the call's end is still to come.
     Finished,
+    /// The arguments of a tool call grow.
+    Calling,
     /// Text to append to the reply.
     Text(String),
+    /// The answer asks for this call. In the order of the answer, after all text and right
+    /// before the end; arguments that never became complete are told as they are. The name may
+    /// be empty, or that of another call.
+    Call(CallText),
     /// The provider's own words about its failure, for people. Before the end.
     Detail(String),
 }

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use tidegate_core::{
-    Attempt, Budget, LaneName, Outcome, Priority, QueueMode, QueueOverride, QueueSettings,
-    Rejection, Terminal, Wall,
+    Attempt, Budget, CallEnd, Decision, LaneName, Outcome, Priority, QueueMode, QueueOverride,
+    QueueSettings, Rejection, Terminal, Wall,
 };
 
 /// A message that asks for a run, in outside names.
@@ -135,6 +135,13 @@ pub enum Reply {
         /// The names of the runs that the reset ended.
         run_keys: Vec<Arc<str>>,
     },
+    /// The decision on a tool call counts.
+    Decided {
+        /// The approval's id.
+        approval: Arc<str>,
+        /// The decision: the first one.
+        decision: Decision,
+    },
     /// How the session queues.
     Queue {
         /// What holds for it.
@@ -146,6 +153,27 @@ pub enum Reply {
     },
     /// Refused; nothing was accepted.
     Rejected(Rejection),
+}
+
+/// A tool call that waits for a person (R205).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingApproval {
+    /// By which it is decided; unique among those that are pending.
+    pub approval: Arc<str>,
+    /// The run's name.
+    pub run_key: Arc<str>,
+    /// The session's name.
+    pub session_key: Arc<str>,
+    /// The call's id in its answer.
+    pub id: Arc<str>,
+    /// The tool's name.
+    pub name: Arc<str>,
+    /// The arguments, as the model wrote them.
+    pub arguments: Arc<str>,
+    /// Since when it waits.
+    pub since: Wall,
+    /// When it expires.
+    pub until: Wall,
 }
 
 /// An event of a run, with its texts.
@@ -189,6 +217,48 @@ pub enum RunEvent {
     },
     /// The model has answered a request that contains the message (B-070).
     Seen,
+    /// The model asked for a tool call. The text of this attempt is whole and stays; what
+    /// follows the calls is another attempt, with a text of its own (R96).
+    ToolStart {
+        /// The call's id: unique within its answer.
+        id: Arc<str>,
+        /// The tool's name.
+        name: Arc<str>,
+        /// The arguments, as the model wrote them.
+        arguments: Arc<str>,
+    },
+    /// The call waits for a person (R205).
+    ToolAsked(PendingApproval),
+    /// A person decided on a call.
+    ToolDecided {
+        /// What was asked.
+        asked: PendingApproval,
+        /// The decision.
+        decision: Decision,
+    },
+    /// A call's output grew. Droppable, as text is.
+    ToolOutput {
+        /// The call's id.
+        id: Arc<str>,
+        /// The tool's name.
+        name: Arc<str>,
+        /// What it grew by.
+        delta: String,
+    },
+    /// The call has ended, or will never start. One for each that was told to start; if it
+    /// waited for a person and nobody decided, that is over with it.
+    ToolEnd {
+        /// The call's id.
+        id: Arc<str>,
+        /// The tool's name.
+        name: Arc<str>,
+        /// How it ended.
+        end: CallEnd,
+        /// What it put out, as the model is told it.
+        output: Arc<str>,
+        /// The approval that it waited for without an answer, if it did.
+        unanswered: Option<PendingApproval>,
+    },
     /// A model call failed, and the run asks again after a wait. What follows is another
     /// attempt: its text begins anew (P16, B-058).
     Retrying {

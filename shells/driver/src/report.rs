@@ -1,10 +1,11 @@
-//! What comes back: the store's results and what model calls say, told to the core as facts.
+//! What comes back: the store's results and what model and tool calls say, told to the core as
+//! facts.
 //!
 //! Texts and names are laid before the fact that speaks of them is handed in.
 
 use tidegate_core::{
-    AcceptReport, ContentOwner, Input, LoadReport, LookupReport, ModelEnd, ModelFact, StoreError,
-    Subject, Ticket,
+    AcceptReport, CallKind, ContentOwner, Input, LoadReport, LookupReport, ModelEnd, ModelFact,
+    StoreError, Subject, Ticket, ToolFact,
 };
 
 use crate::calls::{CallEvent, Said};
@@ -12,6 +13,8 @@ use crate::content::Names;
 use crate::driver::{Driver, DriverError};
 use crate::models::ModelEvent;
 use crate::store::StoreDone;
+use crate::tasks::{TaskEvent, ToolSaid};
+use crate::tools::CallText;
 use crate::writer::{Done, Origin};
 
 impl Driver {
@@ -24,7 +27,10 @@ impl Driver {
                 }
             }
             (Origin::Call(ticket), StoreDone::Transcript(rows)) => match rows {
-                Ok(transcript) => self.calls.start(ticket, transcript),
+                Ok(transcript) => {
+                    let tools = self.tasks.offered();
+                    self.calls.start(ticket, transcript, tools);
+                }
                 Err(error) if self.calls.fence(ticket).is_some() => {
                     self.transcript_unreadable(ticket, error);
                 }
@@ -78,6 +84,7 @@ impl Driver {
             }
             StoreDone::Claimed(report) => Input::Claimed { ticket, report },
             StoreDone::Settled(report) => Input::Settled { ticket, report },
+            StoreDone::Launched(report) => Input::Launched { ticket, report },
             StoreDone::WasReset(report) => Input::WasReset { ticket, report },
             StoreDone::Configured(report) => Input::Configured { ticket, report },
             StoreDone::LookedUp {
@@ -142,6 +149,13 @@ impl Driver {
             Said::Event(ModelEvent::Alive) => ModelFact::Alive,
             Said::Event(ModelEvent::Structure) => ModelFact::Structure,
             Said::Event(ModelEvent::Reasoning) => ModelFact::Reasoning,
+            Said::Event(ModelEvent::Calling) => ModelFact::Calling,
+            Said::Event(ModelEvent::Call(text)) => {
+                let Some(fact) = self.asked_for(owner, text) else {
+                    return;
+                };
+                fact
+            }
             Said::Event(ModelEvent::Finished) => ModelFact::Finished,
             Said::Event(ModelEvent::Text(text)) => {
                 let Some(content) = self.contents.get_mut(owner) else {
@@ -164,5 +178,46 @@ impl Driver {
             }
         };
         self.hand_in(Input::Model { ticket, fact });
+    }
+
+    /// The answer asks for a call: keeps it, and tells what it is.
+    fn asked_for(&mut self, owner: ContentOwner, text: CallText) -> Option<ModelFact> {
+        let ContentOwner::Attempt(_, attempt) = owner else {
+            return None;
+        };
+        let Some(call) = self.contents.get_mut(owner)?.add_call(attempt, text) else {
+            tracing::warn!("an answer asks for more calls than can be numbered");
+            return None;
+        };
+        let facts = self.tasks.recognise(&call.text);
+        if facts.kind == CallKind::BadArguments
+            && let Some(complaint) = self.tasks.complaint(&call.text)
+        {
+            call.output = complaint;
+        }
+        Some(ModelFact::Call(facts))
+    }
+
+    /// A tool call said something. Of a call that was dropped, nothing is heard.
+    pub(crate) fn task_said(&mut self, TaskEvent { ticket, said }: TaskEvent) {
+        let Some(call) = self.tasks.call(ticket) else {
+            return;
+        };
+        let fact = match said {
+            ToolSaid::Output(text) => {
+                let Some(held) = self.contents.call_mut(call) else {
+                    return;
+                };
+                held.output.push_str(&text);
+                ToolFact::Output {
+                    to: held.output.len() as u64,
+                }
+            }
+            ToolSaid::End(end) => {
+                self.tasks.ended(ticket);
+                ToolFact::Ended(end)
+            }
+        };
+        self.hand_in(Input::Tool { ticket, fact });
     }
 }

@@ -5,10 +5,12 @@
 //! it on a thread of its own and gathers what arrives meanwhile into the next batch.
 
 use tidegate_core::{
-    Accept, AcceptReport, ClaimOrder, ClaimReport, ConfigureReport, Epoch, Fence, Generation,
-    LoadReport, LookupReport, QueueMode, QueueOverride, ResetReport, RunId, SessionId,
-    SettleReport, StoreError, Terminal, Wall,
+    Accept, AcceptReport, CallEnd, CallResult, ClaimOrder, ClaimReport, ConfigureReport, Epoch,
+    Fence, Generation, LaunchOrder, LaunchReport, LoadReport, LookupReport, QueueMode,
+    QueueOverride, ResetReport, RunId, SessionId, SettleReport, StoreError, Terminal, Wall,
 };
+
+use crate::tools::CallText;
 
 /// The most rows that one [`History`] holds, and the most pending messages beside them (law 9).
 pub const HISTORY_MAX_ROWS: u32 = 1_000;
@@ -44,6 +46,8 @@ pub enum Role {
     User,
     /// The assistant.
     Assistant,
+    /// A tool that the assistant called.
+    Tool,
 }
 
 /// How complete a transcript row is.
@@ -51,6 +55,9 @@ pub enum Role {
 pub enum RowMark {
     /// A whole message.
     Whole,
+    /// An answer of the assistant that asks for tool calls; its turn goes on behind their
+    /// results, and its text, which may be empty, is not the turn's reply.
+    Calls,
     /// What had arrived when the run was stopped, timed out or failed.
     Partial,
     /// What an attempt left that another followed, after a crash or a failed call; never an
@@ -83,8 +90,23 @@ pub struct TranscriptRow {
     pub queue: Option<QueueMode>,
     /// When it was written.
     pub at: Wall,
-    /// The text.
+    /// The text; of a tool's row what the call put out.
     pub text: String,
+    /// The calls that a row marked [`RowMark::Calls`] asks for, in their order.
+    pub calls: Vec<CallText>,
+    /// Which call a tool's row is the result of.
+    pub answers: Option<ToolAnswer>,
+}
+
+/// Which call a row is the result of, and how it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolAnswer {
+    /// The call's id, as in the row that asks for it.
+    pub id: String,
+    /// The tool's name.
+    pub name: String,
+    /// How it ended.
+    pub end: CallEnd,
 }
 
 /// Which piece of a transcript is wanted.
@@ -170,6 +192,21 @@ pub enum StoreOp {
         epoch: Epoch,
         /// The claim.
         claim: ClaimOrder,
+        /// What the calls of its results put out, in their order.
+        outputs: Vec<String>,
+    },
+    /// [`Output::Launch`](tidegate_core::Output::Launch), with the texts.
+    Launch {
+        /// Who writes.
+        fence: Fence,
+        /// The lease.
+        epoch: Epoch,
+        /// The checkpoint.
+        launch: LaunchOrder,
+        /// The text of the answer that asks for the calls.
+        text: String,
+        /// All calls that it asks for, in their order.
+        calls: Vec<CallText>,
     },
     /// [`Output::Save`](tidegate_core::Output::Save). Needs no sync of its own: a batch of
     /// saves alone may be lost by a power failure, not by the end of the process.
@@ -195,6 +232,10 @@ pub enum StoreOp {
         terminal: Terminal,
         /// The texts that the terminal names.
         text: StoredText,
+        /// The results of the calls that have none yet.
+        results: Vec<CallResult>,
+        /// What these calls put out, in their order.
+        outputs: Vec<String>,
     },
     /// [`Output::Reset`](tidegate_core::Output::Reset).
     Reset {
@@ -278,6 +319,8 @@ pub enum StoreDone {
     },
     /// Of [`StoreOp::Settle`].
     Settled(SettleReport),
+    /// Of [`StoreOp::Launch`].
+    Launched(LaunchReport),
     /// Of [`StoreOp::Reset`].
     WasReset(ResetReport),
     /// Of [`StoreOp::Configure`].

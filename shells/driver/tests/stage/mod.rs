@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::BoxFuture;
-use tidegate_core::{Config, LaneName, ModelEnd, Now, Priority, QueueMode, Time, Wall};
+use tidegate_core::{
+    CallFacts, CallKind, Config, LaneName, ModelEnd, Now, Priority, QueueMode, Time, ToolEnd, Wall,
+};
 use tidegate_driver::{
-    Client, Clock, Driver, DriverError, Finished, ModelCall, ModelEvent, ModelSink, Models, Placed,
-    Published, Replies, Reply, RunEvent, Store, Submission, SubmissionTurn, SystemClock,
+    CallText, Client, Clock, Driver, DriverError, Finished, ModelCall, ModelEvent, ModelSink,
+    Models, Placed, Published, Replies, Reply, RunEvent, Store, Submission, SubmissionTurn,
+    SystemClock, ToolCall, ToolSink, ToolSpec, Tools,
 };
 use tidegate_store::{SqliteStore, StateDir};
 use tokio::sync::{mpsc, oneshot};
@@ -47,6 +50,19 @@ impl Call {
         let _ = self.end.send(Some(end));
     }
 
+    /// Ends the answer with calls: an id and a tool each.
+    pub async fn ask_for(self, calls: &[(&str, &str)]) {
+        for &(id, name) in calls {
+            let call = CallText {
+                id: id.to_owned(),
+                name: name.to_owned(),
+                arguments: format!(r#"{{"of":"{id}"}}"#),
+            };
+            self.sink.send(ModelEvent::Call(call)).await;
+        }
+        self.end(ModelEnd::Completed);
+    }
+
     pub fn panic(self) {
         let _ = self.end.send(None);
     }
@@ -80,9 +96,85 @@ impl Models for Led {
     }
 }
 
+/// A tool call that the test leads.
+pub struct Work {
+    pub call: ToolCall,
+    pub sink: ToolSink,
+    end: oneshot::Sender<Option<ToolEnd>>,
+    /// Resolves when the driver has dropped the call's future.
+    pub dropped: oneshot::Receiver<()>,
+}
+
+impl Work {
+    pub async fn output(&self, text: &str) {
+        self.sink.output(text.to_owned()).await;
+    }
+
+    pub fn end(self, end: ToolEnd) {
+        let _ = self.end.send(Some(end));
+    }
+
+    pub fn panic(self) {
+        let _ = self.end.send(None);
+    }
+}
+
+/// Hands each call to the test. `look` and `wait` are free, and `wait` may take an hour; `act` is
+/// guarded; of a `riddle` it panics.
+struct LedTools(mpsc::UnboundedSender<Work>);
+
+impl Tools for LedTools {
+    fn offered(&self) -> Arc<[ToolSpec]> {
+        let spec = |name: &str| ToolSpec {
+            name: name.to_owned(),
+            description: String::new(),
+            parameters: r#"{"type":"object"}"#.to_owned(),
+        };
+        Arc::from([spec("look"), spec("act")])
+    }
+
+    fn recognise(&self, call: &CallText) -> CallFacts {
+        let kind = match call.name.as_str() {
+            "look" | "wait" | "act" => CallKind::Ready,
+            "riddle" => panic!("as the test told"),
+            "odd" => CallKind::BadArguments,
+            _ => CallKind::NoSuchTool,
+        };
+        CallFacts {
+            kind,
+            guarded: call.name == "act",
+            timeout_ms: (call.name == "wait").then_some(3_600_000),
+        }
+    }
+
+    fn complaint(&self, call: &CallText) -> Option<String> {
+        (call.name == "odd").then(|| "Too odd.".to_owned())
+    }
+
+    fn run(&self, call: ToolCall, sink: ToolSink) -> BoxFuture<'static, ToolEnd> {
+        let (end, ended) = oneshot::channel();
+        let (guard, dropped) = oneshot::channel();
+        let _ = self.0.send(Work {
+            call,
+            sink,
+            end,
+            dropped,
+        });
+        Box::pin(async move {
+            let _guard: oneshot::Sender<()> = guard;
+            match ended.await {
+                Ok(Some(end)) => end,
+                Ok(None) => panic!("as the test told"),
+                Err(_) => std::future::pending().await,
+            }
+        })
+    }
+}
+
 pub struct Stage {
     pub client: Client,
     pub calls: mpsc::UnboundedReceiver<Call>,
+    pub works: mpsc::UnboundedReceiver<Work>,
     pub events: mpsc::Receiver<Arc<Published>>,
     driver: JoinHandle<Result<(), DriverError>>,
 }
@@ -113,12 +205,15 @@ impl Stage {
 
     fn build(store: impl Store, key: [u8; 32], config: Config, clock: Arc<dyn Clock>) -> Self {
         let (tx, calls) = mpsc::unbounded_channel();
-        let (driver, client) = Driver::new(config, store, Arc::new(Led(tx)), clock, key);
+        let (work, works) = mpsc::unbounded_channel();
+        let (models, tools) = (Arc::new(Led(tx)), Arc::new(LedTools(work)));
+        let (driver, client) = Driver::new(config, store, models, tools, clock, key);
         let events = client.subscribe(1_000);
         let driver = tokio::task::spawn(driver.run());
         Self {
             client,
             calls,
+            works,
             events,
             driver,
         }
@@ -167,6 +262,10 @@ impl Stage {
 
     pub async fn next_call(&mut self) -> Call {
         self.calls.recv().await.expect("a model call")
+    }
+
+    pub async fn next_work(&mut self) -> Work {
+        self.works.recv().await.expect("a tool call")
     }
 
     /// Ends the driver between two polls, as a kill does.
