@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use serde_json::Value;
+
 use crate::agent::{TerminalReply, TimeoutPhase};
+use crate::tool::{ApprovalStep, ToolStep};
 
 /// Names of the events.
 pub mod event_name {
@@ -18,18 +21,28 @@ pub mod event_name {
     pub const CHAT: &str = "chat";
     /// A message was appended to a conversation. Only for those who subscribed.
     pub const SESSION_MESSAGE: &str = "session.message";
+    /// What the tools of a run do. For those who subscribed and did not ask for tool events;
+    /// who did gets them as `agent`.
+    pub const SESSION_TOOL: &str = "session.tool";
     /// A session stands differently. Only for those who subscribed.
     pub const SESSIONS_CHANGED: &str = "sessions.changed";
+    /// A tool call waits for a person. Only for those who may decide.
+    pub const APPROVAL_REQUESTED: &str = "exec.approval.requested";
+    /// It waits no more.
+    pub const APPROVAL_RESOLVED: &str = "exec.approval.resolved";
 
     /// All events, as advertised in hello.
-    pub const ALL: [&str; 7] = [
+    pub const ALL: [&str; 10] = [
         CHALLENGE,
         TICK,
         SHUTDOWN,
         AGENT,
         CHAT,
         SESSION_MESSAGE,
+        SESSION_TOOL,
         SESSIONS_CHANGED,
+        APPROVAL_REQUESTED,
+        APPROVAL_RESOLVED,
     ];
 }
 
@@ -106,6 +119,10 @@ pub enum AgentData {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         replace: Option<bool>,
     },
+    /// A tool call began, goes on or ended. Only for those who asked for tool events.
+    Tool(ToolStep),
+    /// A tool call waits for a person, or waits no more.
+    Approval(ApprovalStep),
 }
 
 /// A step on a message's way to its answer.
@@ -362,10 +379,7 @@ impl ChatMessage {
     pub fn assistant(text: impl Into<String>, timestamp: u64) -> Self {
         Self {
             role: "assistant".to_owned(),
-            content: vec![ContentPart {
-                kind: "text".to_owned(),
-                text: text.into(),
-            }],
+            content: vec![ContentPart::text(text)],
             timestamp,
         }
     }
@@ -373,17 +387,48 @@ impl ChatMessage {
     /// The text of all parts.
     #[must_use]
     pub fn text(&self) -> String {
-        self.content.iter().map(|part| part.text.as_str()).collect()
+        self.content.iter().map(ContentPart::as_text).collect()
     }
 }
 
 /// A part of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ContentPart {
-    /// `text`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// The text; empty for other kinds.
-    #[serde(default)]
-    pub text: String,
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum ContentPart {
+    /// Text.
+    Text {
+        /// The text.
+        #[serde(default)]
+        text: String,
+    },
+    /// A tool call that the assistant asks for.
+    ToolCall {
+        /// Its id: unique in its message, and named by its result.
+        id: String,
+        /// The tool's name.
+        name: String,
+        /// The arguments: an object; as text where the model's were none, or were cut.
+        #[serde(default)]
+        arguments: Value,
+    },
+    /// A part that only other gateways have. Never sent by ours.
+    #[serde(other)]
+    Other,
+}
+
+impl ContentPart {
+    /// A part of text.
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+
+    /// Its text; empty for other parts.
+    #[must_use]
+    pub fn as_text(&self) -> &str {
+        match self {
+            Self::Text { text } => text,
+            Self::ToolCall { .. } | Self::Other => "",
+        }
+    }
 }

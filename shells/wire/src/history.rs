@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::agent::KEY_BYTES;
 use crate::event::ContentPart;
 use crate::fields::{BadParams, Fields, Kind};
+use crate::tool::ToolDetails;
 
 /// The parameters of `chat.history` that are known, checked and not acted upon.
 pub const CHAT_HISTORY_IGNORED: &[(&str, Kind)] = &[
@@ -215,7 +216,7 @@ pub struct SessionInfo {
 pub enum MessageContent {
     /// A user's text.
     Text(String),
-    /// The parts of the assistant's.
+    /// The parts of the assistant's, or of a tool's result.
     Parts(Vec<ContentPart>),
 }
 
@@ -223,7 +224,7 @@ pub enum MessageContent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryMessage {
-    /// `user` or `assistant`.
+    /// `user`, `assistant` or `toolResult`.
     pub role: String,
     /// What it says.
     pub content: MessageContent,
@@ -232,14 +233,26 @@ pub struct HistoryMessage {
     /// `<run>:user`, on a user's message.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub idempotency_key: Option<String>,
-    /// `stop`, on a whole answer.
+    /// `stop`, on a whole answer; `toolUse`, on one that asks for tool calls.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stop_reason: Option<String>,
+    /// On a tool's result: the id of its call.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tool_call_id: Option<String>,
+    /// On a tool's result: the tool.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tool_name: Option<String>,
+    /// On a tool's result: whether the call did anything else than succeed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub is_error: Option<bool>,
+    /// On a tool's result: how the call ended.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub details: Option<ToolDetails>,
     /// `partial`: what had come when the run was stopped or failed; `interrupted`: what a
     /// crash left; `dropped`: it gave way in a full queue and was never answered.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub mark: Option<String>,
-    /// The text was cut to `maxChars`.
+    /// Something of it was cut to `maxChars`.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub truncated: bool,
     /// Which message it is.
@@ -253,7 +266,7 @@ impl HistoryMessage {
     pub fn text(&self) -> String {
         match &self.content {
             MessageContent::Text(text) => text.clone(),
-            MessageContent::Parts(parts) => parts.iter().map(|part| part.text.as_str()).collect(),
+            MessageContent::Parts(parts) => parts.iter().map(ContentPart::as_text).collect(),
         }
     }
 }

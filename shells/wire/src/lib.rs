@@ -6,6 +6,7 @@
 //! not listed is refused, with its place, so that a typing error never passes as a default.
 
 mod agent;
+mod approvals;
 mod chat;
 mod connect;
 mod error;
@@ -17,11 +18,16 @@ mod history;
 mod sessions;
 mod status;
 mod subscribe;
+mod tool;
 
 pub use agent::{
     AGENT_IGNORED, AckStatus, AgentAck, AgentFinal, AgentParams, AgentPayload, ChatAbortParams,
     ChatAborted, Disposition, LANES, MOST_TIMEOUT_S, Payload, RunMeta, RunResult, RunStatus,
     TerminalReply, TimeoutPhase, WaitParams, WaitResult,
+};
+pub use approvals::{
+    APPROVAL_DECISIONS, ApprovalDecision, ApprovalGetParams, ApprovalListParams, ApprovalOver,
+    ApprovalPending, ApprovalRequest, ApprovalResolveParams, ApprovalResolved, ApprovalShown,
 };
 pub use chat::{
     CHAT_SEND_IGNORED, ChatSendAck, ChatSendParams, InputState, QUEUE_MODES, Route, SendStatus,
@@ -57,6 +63,8 @@ pub use subscribe::{
     SessionsResetDone, SessionsResetParams, SessionsSubscribeParams, SessionsSubscribed,
 };
 
+pub use tool::{ApprovalStep, ToolContent, ToolDetails, ToolStep};
+
 /// The agent that a session key without one belongs to.
 pub const DEFAULT_AGENT: &str = "main";
 
@@ -70,6 +78,10 @@ pub const CAP_KNOWN_RUN: &str = "tidegate-known-run";
 /// In `connect.caps`: events of runs come only of sessions that the connection subscribed to
 /// (surface 3).
 pub const CAP_SESSION_EVENTS: &str = "session-scoped-events";
+
+/// In `connect.caps`: the connection hears what the tools of the runs do that it hears of
+/// (surface 3.1).
+pub const CAP_TOOL_EVENTS: &str = "tool-events";
 
 /// Names of the methods.
 pub mod method {
@@ -106,8 +118,15 @@ pub mod method {
     /// Begin a session anew.
     pub const SESSIONS_RESET: &str = "sessions.reset";
 
+    /// The tool calls that wait for a person.
+    pub const APPROVAL_LIST: &str = "exec.approval.list";
+    /// One of them.
+    pub const APPROVAL_GET: &str = "exec.approval.get";
+    /// Allow one of them, or deny it.
+    pub const APPROVAL_RESOLVE: &str = "exec.approval.resolve";
+
     /// All methods that may follow `connect`, as advertised in hello.
-    pub const ALL: [&str; 15] = [
+    pub const ALL: [&str; 18] = [
         HEALTH,
         STATUS,
         AGENT,
@@ -123,5 +142,8 @@ pub mod method {
         MESSAGES_UNSUBSCRIBE,
         SESSIONS_ABORT,
         SESSIONS_RESET,
+        APPROVAL_LIST,
+        APPROVAL_GET,
+        APPROVAL_RESOLVE,
     ];
 }

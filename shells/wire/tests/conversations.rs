@@ -60,13 +60,14 @@ fn results_of_conversations() {
     assert_snapshot!(text(&ack), @r#"{"runId":"r","status":"in_flight","inputState":"interrupting","interruptedActiveRun":true}"#);
     let message = HistoryMessage {
         role: "assistant".into(),
-        content: MessageContent::Parts(vec![ContentPart {
-            kind: "text".into(),
-            text: "hi".into(),
-        }]),
+        content: MessageContent::Parts(vec![ContentPart::text("hi")]),
         timestamp: 1,
         idempotency_key: None,
         stop_reason: None,
+        tool_call_id: None,
+        tool_name: None,
+        is_error: None,
+        details: None,
         mark: Some("partial".into()),
         truncated: true,
         row: MessageRow {
