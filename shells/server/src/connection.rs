@@ -22,7 +22,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use crate::events::Interest;
+use crate::events::{Hears, Interest};
 use crate::gate::{Gate, GateKey, is_gate_error};
 use crate::handshake::{self, Peer, Refusal, Scope};
 use crate::limits::{
@@ -163,7 +163,12 @@ where
         (true, false) => Interest::Everything,
         (true, true) => Interest::Subscribed,
     };
-    let listening = shared.hub.listen(&outbox, interest);
+    let hears = Hears {
+        runs: interest,
+        tools: peer.tools,
+        approvals: peer.holds(Scope::Approvals),
+    };
+    let listening = shared.hub.listen(&outbox, hears);
     if shared.is_stopping() {
         // The hub's own close went out before this connection was in it.
         outbox.close(close::RESTART, "service restart");

@@ -13,9 +13,10 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::changes;
 use crate::limits::{EVENTS_CAPACITY, SUBSCRIPTIONS_PER_CONNECTION};
-use crate::log::{SessionLog, Told};
+use crate::log::{SessionLog, Told, brings_rows};
 use crate::outbox::{Outbox, close};
 use crate::project;
+use crate::tools;
 use crate::words::{self, About};
 
 /// The connections that events go to, and what was told lately.
@@ -43,13 +44,34 @@ pub(crate) struct State {
 #[derive(Debug)]
 pub(crate) struct Listener {
     pub(crate) outbox: Arc<Outbox>,
-    interest: Interest,
+    asked_for: Hears,
     /// Whether it hears how all sessions change.
     pub(crate) roster: bool,
     /// The sessions that it hears all of, and how far their rows were told to it.
     pub(crate) keys: BTreeMap<Arc<str>, (u64, u64)>,
     /// The step of a run that it was told of last because it asked: the run and the number.
     reminded: Option<(Arc<str>, u64)>,
+}
+
+/// What a connection hears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hears {
+    /// Of which runs.
+    pub runs: Interest,
+    /// Whether it asked for what tools do.
+    pub tools: bool,
+    /// Whether it may decide on tool calls.
+    pub approvals: bool,
+}
+
+impl From<Interest> for Hears {
+    fn from(runs: Interest) -> Self {
+        Self {
+            runs,
+            tools: false,
+            approvals: false,
+        }
+    }
 }
 
 /// Of which runs a connection hears.
@@ -118,14 +140,14 @@ pub(crate) struct Caught {
 }
 
 impl Hub {
-    /// Lets a connection hear of everything from now on; of runs as `interest` says.
-    pub fn listen(self: &Arc<Self>, outbox: &Arc<Outbox>, interest: Interest) -> Listening {
+    /// Lets a connection hear of everything from now on; of runs as `hears` says.
+    pub fn listen(self: &Arc<Self>, outbox: &Arc<Outbox>, hears: impl Into<Hears>) -> Listening {
         let mut state = self.lock();
         let id = state.next;
         state.next += 1;
         let listener = Listener {
             outbox: Arc::clone(outbox),
-            interest,
+            asked_for: hears.into(),
             roster: false,
             keys: BTreeMap::new(),
             reminded: None,
@@ -178,19 +200,23 @@ impl Hub {
 
     /// Tells an event of a run.
     pub fn publish(&self, event: &Arc<Published>) {
-        let droppable = matches!(event.event, RunEvent::Text { .. });
+        let droppable = matches!(
+            event.event,
+            RunEvent::Text { .. } | RunEvent::ToolOutput { .. }
+        );
         let key = &event.session_key;
         let mut state = self.lock();
         let newcomers = state.next;
         let told = state.with_log(key, |log, total| log.take(event, newcomers, total));
         state.tell_run(key, &told, droppable);
+        state.tell_approval(event);
         if let Some(change) = changes::of(event, &state) {
             state.tell_change(&change);
         }
         let appends = matches!(
             event.event,
             RunEvent::Start { .. } | RunEvent::Bound { .. } | RunEvent::End(_)
-        );
+        ) || brings_rows(&event.event);
         if appends && state.wants_rows(key) {
             state.mark(key, &event.run_key);
             self.rows.notify_one();
@@ -231,18 +257,19 @@ impl Hub {
     }
 
     /// A connection asked for a run that is in flight: where the run waits for its next
-    /// attempt, it is told so, unless it was told before. Who subscribed to the session was.
+    /// attempt or for its tool calls, it is told so, unless it was told before. Who subscribed
+    /// to the session was.
     pub fn remind(&self, listener: u64, key: &str, run: &str) {
         let mut state = self.lock();
         let State {
             logs, listeners, ..
         } = &mut *state;
-        let step = logs.get(key).and_then(|log| log.step_for(run, listener));
+        let step = logs.get(key).and_then(|log| log.stand_for(run, listener));
         let (Some((number, told)), Some(hearer)) = (step, listeners.get_mut(&listener)) else {
             return;
         };
         let now = Some((Arc::from(run), number));
-        if hearer.interest != Interest::Everything
+        if hearer.asked_for.runs != Interest::Everything
             || hearer.keys.contains_key(key)
             || hearer.reminded == now
         {
@@ -250,7 +277,9 @@ impl Hub {
         }
         hearer.reminded = now;
         for (name, payload) in &told {
-            hearer.outbox.event(name, payload, false);
+            if let Some(name) = hearer.name_for(name, key) {
+                hearer.outbox.event(name, payload, false);
+            }
         }
     }
 
@@ -306,10 +335,19 @@ impl Hub {
         listener.keys.insert(key.into(), rows);
         log.subscribers += usize::from(is_new);
         let missed = after.and_then(|after| log.missed(after));
+        let reset = missed.is_none();
+        let mut events = missed.unwrap_or_else(|| log.whole());
+        events.retain_mut(|event| match listener.name_for(&event.event, key) {
+            Some(name) => {
+                name.clone_into(&mut event.event);
+                true
+            }
+            None => false,
+        });
         let caught = Caught {
             last: log.last(),
-            reset: missed.is_none(),
-            events: missed.unwrap_or_else(|| log.whole()),
+            reset,
+            events,
         };
         listener.outbox.respond(answer(caught));
         Some(true)
@@ -395,15 +433,30 @@ impl State {
     }
 
     fn tell_run(&self, key: &str, told: &[Told], droppable: bool) {
-        let hears = |listener: &&Listener| match listener.interest {
-            Interest::Nothing => false,
-            Interest::Everything => true,
-            Interest::Subscribed => listener.keys.contains_key(key),
-        };
-        for listener in self.listeners.values().filter(hears) {
+        for listener in self.listeners.values() {
             for (name, payload) in told {
-                listener.outbox.event(name, payload, droppable);
+                if let Some(name) = listener.name_for(name, key) {
+                    listener.outbox.event(name, payload, droppable);
+                }
             }
+        }
+    }
+
+    /// Tells those who may decide that a call waits for a person, or waits no more.
+    fn tell_approval(&self, event: &Published) {
+        let (name, payload) = match &event.event {
+            RunEvent::ToolAsked(asked) => (
+                event_name::APPROVAL_REQUESTED,
+                words::written(&tools::pending(asked)),
+            ),
+            other => match tools::over(other, event.at.0) {
+                Some(over) => (event_name::APPROVAL_RESOLVED, words::written(&over)),
+                None => return,
+            },
+        };
+        let may_decide = |listener: &&Listener| listener.asked_for.approvals;
+        for listener in self.listeners.values().filter(may_decide) {
+            listener.outbox.event(name, &payload, false);
         }
     }
 
@@ -440,6 +493,24 @@ impl State {
 }
 
 impl Listener {
+    /// The name under which it hears an event of a run; `None`: it does not. What tools do is
+    /// told as `agent` to who asked for it, and as `session.tool` to who only subscribed.
+    pub(crate) fn name_for(&self, name: &str, key: &str) -> Option<&'static str> {
+        let hears_run = match self.asked_for.runs {
+            Interest::Nothing => return None,
+            Interest::Everything => true,
+            Interest::Subscribed => self.keys.contains_key(key),
+        };
+        match name {
+            event_name::SESSION_TOOL if hears_run && self.asked_for.tools => {
+                Some(event_name::AGENT)
+            }
+            event_name::SESSION_TOOL => self.hears(key).then_some(event_name::SESSION_TOOL),
+            event_name::CHAT => hears_run.then_some(event_name::CHAT),
+            _ => hears_run.then_some(event_name::AGENT),
+        }
+    }
+
     /// Whether it hears of a session's rows and changes.
     pub(crate) fn hears(&self, key: &str) -> bool {
         self.roster || self.keys.contains_key(key)

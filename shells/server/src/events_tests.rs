@@ -149,3 +149,64 @@ fn lost_events_are_not_passed_over() {
     hub.lock().forget();
     assert!(hub.lock().logs[KEY].missed(last).is_none());
 }
+
+/// R26, surface 3.1: what tools do is told to who asked for it, as `session.tool` to who only
+/// subscribed, and to nobody else; approvals to who may decide
+#[tokio::test]
+async fn each_hears_of_tools_as_it_asked_to() {
+    let hub = Arc::new(Hub::default());
+    let _hold = hub.hold(KEY, None);
+    let outboxes: [Arc<Outbox>; 4] = std::array::from_fn(|_| Arc::default());
+    let hears = |tools, approvals| Hears {
+        runs: Interest::Everything,
+        tools,
+        approvals,
+    };
+    let flags = [(true, false), (false, false), (false, true), (true, true)];
+    let listening: Vec<Listening> = outboxes
+        .iter()
+        .zip(flags)
+        .map(|(outbox, (tools, approvals))| hub.listen(outbox, hears(tools, approvals)))
+        .collect();
+    let subscribed = hub.subscribe(listening[1].id, KEY, (1, 0), (0, None), |_| "{}".to_owned());
+    assert_eq!(subscribed, Some(true));
+    hub.publish(&event(
+        "r",
+        RunEvent::ToolStart {
+            id: "c".into(),
+            name: "exec".into(),
+            arguments: "{}".into(),
+        },
+    ));
+    hub.publish(&event(
+        "r",
+        RunEvent::ToolAsked(tidegate_driver::PendingApproval {
+            approval: "a".into(),
+            run_key: "r".into(),
+            session_key: KEY.into(),
+            id: "c".into(),
+            name: "exec".into(),
+            arguments: "{}".into(),
+            since: Wall(1),
+            until: Wall(2),
+        }),
+    ));
+    let mut told = Vec::new();
+    for outbox in &outboxes {
+        outbox.close(close::NORMAL, "");
+        let mut names = Vec::new();
+        while let Out::Text(text) = outbox.next().await {
+            let frame: serde_json::Value = serde_json::from_str(&text).unwrap();
+            if let Some(name) = frame["event"].as_str() {
+                let stream = frame["payload"]["stream"].as_str().unwrap_or_default();
+                names.push(format!("{name} {stream}"));
+            }
+        }
+        told.push(names);
+    }
+    let requested = "exec.approval.requested ";
+    assert_eq!(told[0], ["agent tool", "agent approval"]);
+    assert_eq!(told[1], ["session.tool tool", "agent approval"]);
+    assert_eq!(told[2], ["agent approval", requested]);
+    assert_eq!(told[3], ["agent tool", "agent approval", requested]);
+}

@@ -5,8 +5,8 @@
 
 use serde_json::json;
 use tidegate_wire::{
-    BadFrame, CAP_KNOWN_RUN, CAP_SESSION_EVENTS, ConnectParams, PROTOCOL, Request, Response,
-    WireError, method,
+    BadFrame, CAP_KNOWN_RUN, CAP_SESSION_EVENTS, CAP_TOOL_EVENTS, ConnectParams, PROTOCOL, Request,
+    Response, WireError, method,
 };
 
 use crate::outbox::close;
@@ -28,6 +28,8 @@ pub(crate) struct Peer {
     pub known_run: bool,
     /// It wants the events of runs only of sessions that it subscribed to.
     pub scoped: bool,
+    /// It wants to hear what the tools of these runs do.
+    pub tools: bool,
 }
 
 /// Why a socket is turned away.
@@ -87,6 +89,7 @@ pub(crate) fn judge(frame: &[u8], token: &Token) -> Result<Peer, Box<Refusal>> {
         client: format!("{}/{}", connect.client.id, connect.client.mode),
         known_run: connect.caps.iter().any(|cap| cap == CAP_KNOWN_RUN),
         scoped: connect.caps.iter().any(|cap| cap == CAP_SESSION_EVENTS),
+        tools: connect.caps.iter().any(|cap| cap == CAP_TOOL_EVENTS),
         scopes: connect.scopes,
     })
 }
@@ -113,21 +116,26 @@ fn check_version(connect: &ConnectParams) -> Result<(), WireError> {
     })))
 }
 
-/// What a method asks for. Admin holds everything, write holds read.
+/// What a method asks for. Admin holds everything, write holds read; who may start runs may
+/// not for that reason allow what they do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// To look.
     Read,
     /// To start and stop runs.
     Write,
+    /// To decide on tool calls that wait for a person.
+    Approvals,
 }
 
 impl Peer {
     /// Whether the peer holds a scope.
     pub fn holds(&self, scope: Scope) -> bool {
         self.scopes.iter().any(|held| match held.as_str() {
-            "operator.admin" | "operator.write" => true,
+            "operator.admin" => true,
+            "operator.write" => matches!(scope, Scope::Read | Scope::Write),
             "operator.read" => scope == Scope::Read,
+            "operator.approvals" => scope == Scope::Approvals,
             _ => false,
         })
     }
@@ -234,16 +242,18 @@ mod tests {
         );
     }
 
-    /// surface 1.4: admin satisfies all, write satisfies read
+    /// surface 1.4, 3: admin satisfies all, write satisfies read, and neither of the others
+    /// decides on approvals
     #[test]
     fn a_peer_holds_the_scopes_that_it_asked_for() {
         let holds = |scope: &str| {
             let peer = judged(|f| f["params"]["scopes"] = json!([scope])).unwrap();
-            (peer.holds(Scope::Read), peer.holds(Scope::Write))
+            [Scope::Read, Scope::Write, Scope::Approvals].map(|scope| peer.holds(scope))
         };
-        assert_eq!(holds("operator.admin"), (true, true));
-        assert_eq!(holds("operator.write"), (true, true));
-        assert_eq!(holds("operator.read"), (true, false));
-        assert_eq!(holds("operator.pairing"), (false, false));
+        assert_eq!(holds("operator.admin"), [true, true, true]);
+        assert_eq!(holds("operator.write"), [true, true, false]);
+        assert_eq!(holds("operator.read"), [true, false, false]);
+        assert_eq!(holds("operator.approvals"), [false, false, true]);
+        assert_eq!(holds("operator.pairing"), [false, false, false]);
     }
 }

@@ -5,11 +5,12 @@
 //! moment: if rows may have come between the two looks, it looks again.
 
 use serde_json::Value;
+use tidegate_core::CallEnd;
 use tidegate_driver::{Client, History, HistoryQuery, Role, RowMark, TranscriptRow};
 use tidegate_wire::{
     ChatHistory, ChatHistoryParams, ContentPart, HistoryKind, HistoryMessage, HistoryReset,
     InFlightRun, MessageContent, MessageRow, PendingInput, PendingInputs, SessionInfo,
-    SessionMessages, SessionsGetParams, WireError, method,
+    SessionMessages, SessionsGetParams, ToolDetails, WireError, method,
 };
 
 use crate::cursor::{self, Place, session_id};
@@ -20,25 +21,35 @@ use crate::limits::{
 use crate::methods::{Call, Rest};
 use crate::project::to_value;
 use crate::refusals::{read, session, session_by_key, stopped, unreadable};
+use crate::tools;
 
 /// A row as a message.
 pub(crate) fn message(row: &TranscriptRow, session_key: &str, generation: u64) -> HistoryMessage {
     let is_user = row.role == Role::User;
+    let result = row.answers.as_ref();
     HistoryMessage {
-        role: if is_user { "user" } else { "assistant" }.to_owned(),
-        content: if is_user {
-            MessageContent::Text(row.text.clone())
-        } else {
-            MessageContent::Parts(vec![ContentPart {
-                kind: "text".to_owned(),
-                text: row.text.clone(),
-            }])
-        },
+        role: match row.role {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "toolResult",
+        }
+        .to_owned(),
+        content: content(row),
         timestamp: row.at.0,
         idempotency_key: is_user.then(|| format!("{}:user", row.run_key)),
-        stop_reason: (!is_user && row.mark == RowMark::Whole).then(|| "stop".to_owned()),
+        stop_reason: match (row.role, row.mark) {
+            (Role::Assistant, RowMark::Whole) => Some("stop".to_owned()),
+            (_, RowMark::Calls) => Some("toolUse".to_owned()),
+            _ => None,
+        },
+        tool_call_id: result.map(|result| result.id.clone()),
+        tool_name: result.map(|result| result.name.clone()),
+        is_error: result.map(|result| result.end != CallEnd::Ok),
+        details: result.map(|result| ToolDetails {
+            status: tools::status(result.end).to_owned(),
+        }),
         mark: match row.mark {
-            RowMark::Whole => None,
+            RowMark::Whole | RowMark::Calls => None,
             RowMark::Partial => Some("partial".to_owned()),
             RowMark::Interrupted => Some("interrupted".to_owned()),
             RowMark::Dropped { .. } => Some("dropped".to_owned()),
@@ -52,19 +63,55 @@ pub(crate) fn message(row: &TranscriptRow, session_key: &str, generation: u64) -
     }
 }
 
-/// Cuts a message to so many characters.
-fn cut(message: &mut HistoryMessage, chars: usize) {
-    let text = match &mut message.content {
-        MessageContent::Text(text) => text,
-        MessageContent::Parts(parts) => match parts.first_mut() {
-            Some(part) => &mut part.text,
-            None => return,
-        },
+/// What a row says: a user's text, or parts.
+fn content(row: &TranscriptRow) -> MessageContent {
+    let text = match (row.role, &row.answers) {
+        (Role::User, _) => return MessageContent::Text(row.text.clone()),
+        (Role::Tool, Some(result)) => tools::result_text(&row.text, result.end),
+        _ => row.text.clone(),
     };
-    if let Some((at, _)) = text.char_indices().nth(chars) {
-        text.truncate(at);
-        message.truncated = true;
+    let has_text = row.mark != RowMark::Calls || !text.is_empty();
+    let calls = row.calls.iter().map(|call| ContentPart::ToolCall {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        arguments: tools::args(&call.arguments, usize::MAX),
+    });
+    let text = has_text.then(|| ContentPart::text(text));
+    MessageContent::Parts(text.into_iter().chain(calls).collect())
+}
+
+/// Cuts a message to so many characters: its text, and the arguments of each of its calls.
+fn cut(message: &mut HistoryMessage, chars: usize) {
+    let parts = match &mut message.content {
+        MessageContent::Text(text) => {
+            message.truncated |= shorten(text, chars);
+            return;
+        }
+        MessageContent::Parts(parts) => parts,
+    };
+    for part in parts {
+        message.truncated |= match part {
+            ContentPart::Text { text } => shorten(text, chars),
+            ContentPart::ToolCall { arguments, .. } => {
+                let mut text = arguments.to_string();
+                let is_cut = shorten(&mut text, chars);
+                if is_cut {
+                    *arguments = Value::String(text);
+                }
+                is_cut
+            }
+            ContentPart::Other => false,
+        };
     }
+}
+
+/// Says whether there was anything to cut off.
+fn shorten(text: &mut String, chars: usize) -> bool {
+    let at = text.char_indices().nth(chars).map(|(at, _)| at);
+    if let Some(at) = at {
+        text.truncate(at);
+    }
+    at.is_some()
 }
 
 /// The newest of the messages that fit into so many bytes as they are written; one always
@@ -77,10 +124,8 @@ pub(crate) fn fitting(messages: Vec<HistoryMessage>, max_bytes: u64) -> Vec<Hist
         if bytes > left {
             if kept.is_empty() {
                 // A character is at most six bytes as it is written, and the rest is small.
-                cut(
-                    &mut message,
-                    usize::try_from(max_bytes / 8).unwrap_or(usize::MAX),
-                );
+                let each = max_bytes / 8 / parts(&message);
+                cut(&mut message, usize::try_from(each).unwrap_or(usize::MAX));
                 kept.push(message);
             }
             break;
@@ -90,6 +135,13 @@ pub(crate) fn fitting(messages: Vec<HistoryMessage>, max_bytes: u64) -> Vec<Hist
     }
     kept.reverse();
     kept
+}
+
+fn parts(message: &HistoryMessage) -> u64 {
+    match &message.content {
+        MessageContent::Text(_) => 1,
+        MessageContent::Parts(parts) => parts.len().max(1) as u64,
+    }
 }
 
 /// Asks the store.
@@ -152,7 +204,10 @@ pub(crate) async fn since(
 ) -> Result<Option<History>, WireError> {
     let history = ask(client, session_key, Some(place.row), DELTA_ROWS).await?;
     let reached = history.rows.last().map_or(place.row, |row| row.seq);
-    let bytes: usize = history.rows.iter().map(|row| row.text.len()).sum();
+    let arguments =
+        |row: &TranscriptRow| -> usize { row.calls.iter().map(|call| call.arguments.len()).sum() };
+    let bytes = |row: &TranscriptRow| row.text.len() + arguments(row);
+    let bytes: usize = history.rows.iter().map(bytes).sum();
     let leads_here = history.generation == place.generation
         && reached == history.last_seq
         && bytes as u64 <= DELTA_BYTES;
@@ -166,6 +221,17 @@ fn has_ended(history: &History, run: &InFlightRun) -> bool {
             && row.role == Role::Assistant
             && matches!(row.mark, RowMark::Whole | RowMark::Partial)
     })
+}
+
+/// The run at work with that of its text which is in none of these rows: while its tool calls
+/// run, the answer that asked for them is a message already.
+fn still_to_come(history: &History, mut run: InFlightRun) -> InFlightRun {
+    let mut rows = history.rows.iter().rev();
+    let last = rows.find(|row| row.run_key == run.run_id);
+    if last.is_some_and(|row| row.mark == RowMark::Calls && row.text == run.text) {
+        run.text.clear();
+    }
+    run
 }
 
 impl Call {
@@ -226,6 +292,7 @@ impl Call {
         let generation = history.generation;
         let chars = params.max_chars.unwrap_or(HISTORY_CHARS).min(HISTORY_CHARS);
         let in_flight_run = told.in_flight.filter(|run| !has_ended(&history, run));
+        let in_flight_run = in_flight_run.map(|run| still_to_come(&history, run));
         let mut messages: Vec<HistoryMessage> = history
             .rows
             .iter()
@@ -323,6 +390,7 @@ pub(crate) fn restless() -> WireError {
 mod tests {
     use super::*;
     use tidegate_core::{RunId, Wall};
+    use tidegate_driver::{CallText, ToolAnswer};
 
     fn row(role: Role, mark: RowMark) -> TranscriptRow {
         TranscriptRow {
@@ -335,6 +403,8 @@ mod tests {
             queue: None,
             at: Wall(5),
             text: "é".repeat(1_000),
+            calls: Vec::new(),
+            answers: None,
         }
     }
 
@@ -361,6 +431,7 @@ mod tests {
         assert!(ended(Role::Assistant, RowMark::Whole));
         assert!(ended(Role::Assistant, RowMark::Partial));
         assert!(!ended(Role::Assistant, RowMark::Interrupted));
+        assert!(!ended(Role::Assistant, RowMark::Calls));
         assert!(!ended(Role::User, RowMark::Whole));
     }
 
@@ -401,5 +472,70 @@ mod tests {
             (kept[0].text().chars().count(), kept[0].truncated),
             (128, true)
         );
+    }
+
+    /// R96, surface 2.4: an answer that asks for calls has them as parts, and each result names
+    /// its call and says how that ended
+    #[test]
+    fn tool_calls_and_their_results_are_messages() {
+        let mut asking = row(Role::Assistant, RowMark::Calls);
+        asking.text = String::new();
+        asking.calls = vec![CallText {
+            id: "c1".to_owned(),
+            name: "exec".to_owned(),
+            arguments: r#"{"command":"ls"}"#.to_owned(),
+        }];
+        let mut told = message(&asking, "k", 1);
+        assert_eq!(
+            serde_json::to_value(&told.content).unwrap(),
+            serde_json::json!([{"type": "toolCall", "id": "c1", "name": "exec", "arguments": {"command": "ls"}}])
+        );
+        assert_eq!(told.stop_reason.as_deref(), Some("toolUse"));
+        cut(&mut told, 5);
+        assert!(told.truncated, "its arguments are cut");
+        let mut result = row(Role::Tool, RowMark::Whole);
+        result.text = "gone".to_owned();
+        result.answers = Some(ToolAnswer {
+            id: "c1".to_owned(),
+            name: "exec".to_owned(),
+            end: CallEnd::TimedOut,
+        });
+        let told = message(&result, "k", 1);
+        assert_eq!(told.role, "toolResult");
+        assert!(told.text().starts_with("gone\n\n["), "{}", told.text());
+        let about = (
+            told.tool_call_id.as_deref(),
+            told.tool_name.as_deref(),
+            told.is_error,
+        );
+        assert_eq!(about, (Some("c1"), Some("exec"), Some(true)));
+        assert_eq!(
+            told.details.map(|it| it.status).as_deref(),
+            Some("timed_out")
+        );
+        assert_eq!(told.stop_reason, None);
+    }
+
+    /// R96: what was said before the calls is told once, as a message
+    #[test]
+    fn an_answer_that_asked_for_calls_is_not_also_in_flight() {
+        let asking = row(Role::Assistant, RowMark::Calls);
+        let run = |text: &str| InFlightRun {
+            run_id: "r".to_owned(),
+            text: text.to_owned(),
+            started_at: None,
+        };
+        let mut history = History {
+            generation: 1,
+            rows: vec![asking.clone()],
+            last_seq: 1,
+            pending: Vec::new(),
+            pending_total: 0,
+        };
+        assert_eq!(still_to_come(&history, run(&asking.text)).text, "");
+        assert_eq!(still_to_come(&history, run("next")).text, "next");
+        history.rows.push(row(Role::Tool, RowMark::Whole));
+        let again = still_to_come(&history, run(&asking.text));
+        assert_eq!(again.text, asking.text, "the next answer says the same");
     }
 }

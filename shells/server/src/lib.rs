@@ -6,6 +6,7 @@
 //! them are named in [`limits`]. Who presents the gateway's token is its operator and holds
 //! the scopes that it asks for; there is no other identity.
 
+mod approvals;
 mod changes;
 mod chat;
 mod commands;
@@ -26,6 +27,7 @@ mod outbox;
 mod project;
 mod queries;
 mod refusals;
+mod rounds;
 mod rows;
 mod seats;
 mod sentences;
@@ -33,6 +35,7 @@ mod server;
 mod subscribe;
 mod tasks;
 mod token;
+mod tools;
 mod words;
 
 pub use net::TcpPort;

@@ -111,3 +111,14 @@ pub const TERMINAL_REPLY_CHARS: usize = 4_096;
 
 /// The most bytes of a close frame's reason (RFC 6455, 5.5).
 pub const CLOSE_REASON_BYTES: usize = 123;
+
+/// The most characters of a tool's output in one event or message, its end and its beginning;
+/// what is left out is counted (spec 7.1).
+pub const TOOL_RESULT_CHARS: usize = 8_000;
+
+/// The most characters of a call's arguments in an event. Beyond, they are told as text with
+/// their beginning and their end; the conversation and an approval have them whole.
+pub const TOOL_ARGS_CHARS: usize = 8_000;
+
+/// The most characters of a command's first line where it is shown in short.
+pub const TOOL_META_CHARS: usize = 160;

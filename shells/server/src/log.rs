@@ -5,6 +5,8 @@
 //! step: a step remembers only how long the text was, and a client that missed several gets
 //! them in one. What falls off the far end is gone; who was further back begins anew.
 
+mod missed;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -13,6 +15,8 @@ use tidegate_driver::{Published, RunEvent};
 use tidegate_wire::{InFlightRun, MissedEvent, event_name};
 
 use crate::limits::{LOG_BYTES, LOG_EVENTS, LOGS_BYTES};
+use crate::rounds::{self, Round};
+use crate::tools;
 use crate::words::{self, About};
 
 /// What an entry costs beside its payload, in bytes.
@@ -56,6 +60,8 @@ struct LiveRun {
     told: usize,
     /// Why its next attempt is not there yet.
     step: Option<Step>,
+    /// The tool calls of its answer.
+    round: Round,
 }
 
 /// A model is asked again, or another one: what stands until the next attempt begins.
@@ -84,6 +90,18 @@ enum Kind {
         text: Option<Arc<str>>,
     },
     Grew(Grew),
+    /// The first tool call of an answer, whose text is whole with it. What grows behind it is
+    /// another text.
+    Called {
+        told: Told,
+        run: Arc<str>,
+        text: Option<Arc<Published>>,
+    },
+    /// A step of a call's output.
+    Output {
+        run: Arc<str>,
+        id: Arc<str>,
+    },
 }
 
 /// A step of a run's text.
@@ -186,6 +204,7 @@ impl SessionLog {
                 run.start = Some(Arc::clone(event));
                 run.text = None;
                 run.step = None;
+                run.round = Round::default();
                 let had_text = std::mem::take(&mut run.told) > 0;
                 self.appended += 1;
                 let mut told = self.tell(&about, words::said(&event.event), total);
@@ -226,11 +245,69 @@ impl SessionLog {
                 let run = self.runs.entry(Arc::clone(&event.run_key)).or_default();
                 run.step = None;
             }
+            RunEvent::ToolStart { .. }
+            | RunEvent::ToolOutput { .. }
+            | RunEvent::ToolAsked(_)
+            | RunEvent::ToolDecided { .. }
+            | RunEvent::ToolEnd { .. } => {
+                return self.called(event, &about, newcomers, total);
+            }
             RunEvent::Waited { .. } | RunEvent::Seen => {
                 self.runs.entry(Arc::clone(&event.run_key)).or_default();
             }
         }
         self.tell(&about, words::said(&event.event), total)
+    }
+
+    /// Takes an event of a tool call in.
+    fn called(
+        &mut self,
+        event: &Arc<Published>,
+        about: &About,
+        newcomers: u64,
+        total: &mut usize,
+    ) -> Vec<Told> {
+        let behind = self.last;
+        let run = self.runs.entry(Arc::clone(&event.run_key)).or_default();
+        let is_first = !run.round.is_open();
+        if is_first {
+            (run.round.behind, run.round.newcomers) = (behind, newcomers);
+        }
+        run.round.take(event);
+        let text = run.text.clone().filter(|_| is_first);
+        let mut said = words::said(&event.event);
+        let grew = match (&event.event, rounds::id_of(&event.event)) {
+            (RunEvent::ToolOutput { .. }, Some(id)) => run.round.output(id).zip(Some(id)),
+            _ => None,
+        };
+        if let Some(((_, step), _)) = &grew {
+            said.0 = tidegate_wire::AgentData::Tool(step.clone());
+        }
+        // A row may have come: that of the answer, with the first of its calls or behind it.
+        self.appended += u64::from(brings_rows(&event.event));
+        let mut told = words::payloads(about, said, self.last + 1);
+        for one in &told {
+            let run = Arc::clone(&event.run_key);
+            let kind = match (&grew, is_first) {
+                (Some((_, id)), _) => Kind::Output {
+                    run,
+                    id: Arc::clone(id),
+                },
+                (None, true) => Kind::Called {
+                    told: one.clone(),
+                    run,
+                    text: text.clone(),
+                },
+                (None, false) => Kind::Said(one.clone()),
+            };
+            self.push(kind, total);
+        }
+        if let RunEvent::ToolEnd { .. } = &event.event
+            && let Some(step) = tools::approval(&event.event)
+        {
+            told.extend(self.tell(about, (step, None), total));
+        }
+        told
     }
 
     /// Tells something that the gateway says of itself.
@@ -305,7 +382,10 @@ impl SessionLog {
                 Kind::Ended { told, text, .. } => {
                     told.1.len() + text.as_ref().map_or(0, |text| text.len())
                 }
-                Kind::Grew(_) => 0,
+                Kind::Called { told, text, .. } => {
+                    told.1.len() + text.as_ref().map_or(0, |text| text_of(text).len())
+                }
+                Kind::Grew(_) | Kind::Output { .. } => 0,
             };
         let entry = Entry {
             seq: self.last,
@@ -324,52 +404,6 @@ impl SessionLog {
         }
     }
 
-    /// The events behind a number, in order. `None` if some are not remembered any more.
-    pub fn missed(&self, after: u64) -> Option<Vec<MissedEvent>> {
-        let first = self.ring.front().map_or(self.last + 1, |entry| entry.seq);
-        if after > self.last || after + 1 < first {
-            return None;
-        }
-        let missed = || self.ring.iter().filter(move |entry| entry.seq > after);
-        // Of each text: where it was before the first step that was missed, and its last step.
-        let mut texts: BTreeMap<(&str, &str), (Option<usize>, u64)> = BTreeMap::new();
-        for entry in missed() {
-            if let Kind::Grew(grew) = &entry.kind {
-                let one = texts
-                    .entry((grew.name, &grew.about.run))
-                    .or_insert((grew.before, entry.seq));
-                one.0 = one.0.and(grew.before).and(one.0);
-                one.1 = entry.seq;
-            }
-        }
-        let told = missed().filter_map(|entry| match &entry.kind {
-            Kind::Said(told) | Kind::Ended { told, .. } => Some(again(told)),
-            Kind::Grew(grew) => {
-                let (known, last) = texts.get(&(grew.name, &*grew.about.run))?;
-                let text = self.text(&grew.about.run, grew.after)?;
-                (*last == entry.seq).then(|| step(grew.name, &grew.about, text, *known, *last))
-            }
-        });
-        Some(told.collect())
-    }
-
-    /// The first `len` bytes of a run's text, if they are still here.
-    fn text(&self, run: &str, len: usize) -> Option<&str> {
-        if len == 0 {
-            return Some("");
-        }
-        if let Some(live) = self.runs.get(run) {
-            return text_of(live.text.as_deref()?).get(..len);
-        }
-        let ended = self.ring.iter().rev().find_map(|entry| match &entry.kind {
-            Kind::Ended {
-                run: ended, text, ..
-            } if **ended == *run => Some(text.as_deref()),
-            _ => None,
-        });
-        ended??.get(..len)
-    }
-
     /// The runs at work from their beginning, for a client that begins anew.
     pub fn whole(&self) -> Vec<MissedEvent> {
         let mut events = Vec::new();
@@ -385,6 +419,7 @@ impl SessionLog {
                     events.push(step(name, &about, text_of(text), None, self.last));
                 }
             }
+            events.extend(self.round_again(&run.round).iter().map(again));
             if let Some(step) = &run.step {
                 events.extend(self.told_again(step).iter().map(again));
             }
@@ -392,11 +427,26 @@ impl SessionLog {
         events
     }
 
-    /// The step at which a run waits for its next attempt, for a connection that was not there
-    /// when it was told.
-    pub fn step_for(&self, run: &str, listener: u64) -> Option<(u64, Vec<Told>)> {
-        let step = self.runs.get(run)?.step.as_ref()?;
+    /// Where a run stands that waits for its next attempt or for its tool calls, for a
+    /// connection that was not there when it was told; with the number of the event before.
+    pub fn stand_for(&self, run: &str, listener: u64) -> Option<(u64, Vec<Told>)> {
+        let live = self.runs.get(run)?;
+        if live.round.is_at_work() {
+            let round = &live.round;
+            let is_new = listener >= round.newcomers;
+            return is_new.then(|| (round.behind, self.round_again(round)));
+        }
+        let step = live.step.as_ref()?;
         (listener >= step.newcomers).then(|| (step.behind, self.told_again(step)))
+    }
+
+    fn round_again(&self, round: &Round) -> Vec<Told> {
+        let steps = round.whole().into_iter();
+        let told = steps.map(|(about, data)| {
+            let name = words::name_of(&data);
+            (name, words::written(&about.agent(data, self.last)))
+        });
+        told.collect()
     }
 
     fn told_again(&self, step: &Step) -> Vec<Told> {
@@ -412,16 +462,19 @@ impl SessionLog {
     }
 
     /// The number of the last event of which [`in_flight`](Self::in_flight) has all: a step at
-    /// which a run waits is told behind it.
+    /// which a run waits, and its tool calls, are told behind it.
     pub fn shown(&self) -> u64 {
-        let steps = self.runs.values().filter_map(|run| run.step.as_ref());
-        let Some(behind) = steps.map(|step| step.behind).min() else {
+        let steps = self.runs.values().filter_map(|run| {
+            let calls = run.round.is_at_work().then_some(run.round.behind);
+            calls.or(run.step.as_ref().map(|step| step.behind))
+        });
+        let Some(behind) = steps.min() else {
             return self.last;
         };
         let later = self.ring.iter().rev();
         let mut later = later.take_while(|entry| entry.seq > behind);
         let first = self.ring.front().map_or(self.last + 1, |entry| entry.seq);
-        let all_said = later.all(|entry| matches!(entry.kind, Kind::Said(_)));
+        let all_said = later.all(|entry| !matches!(entry.kind, Kind::Grew(_) | Kind::Ended { .. }));
         if all_said && first <= behind + 1 {
             behind
         } else {
@@ -442,6 +495,14 @@ impl SessionLog {
             started_at,
         })
     }
+}
+
+/// Whether rows may have come to the transcript by an event of a tool call.
+pub(crate) const fn brings_rows(event: &RunEvent) -> bool {
+    matches!(
+        event,
+        RunEvent::ToolStart { .. } | RunEvent::ToolAsked(_) | RunEvent::ToolEnd { .. }
+    )
 }
 
 fn text_of(event: &Published) -> &str {

@@ -277,3 +277,160 @@ fn a_run_that_waits_is_told_with_its_step() {
     events.tell("r", RunEvent::Finishing { outcome });
     assert_eq!(whole(&events), ["11 agent start"]);
 }
+
+fn tool_start(events: &mut Events, id: &str) -> Vec<Value> {
+    let (name, arguments) = ("exec".into(), r#"{"command":"ls"}"#.into());
+    let id = id.into();
+    events.tell(
+        "r",
+        RunEvent::ToolStart {
+            id,
+            name,
+            arguments,
+        },
+    )
+}
+
+fn tool_output(events: &mut Events, id: &str, delta: &str) -> Vec<Value> {
+    let (name, delta) = ("exec".into(), delta.to_owned());
+    let id = id.into();
+    events.tell("r", RunEvent::ToolOutput { id, name, delta })
+}
+
+fn tool_end(events: &mut Events, id: &str) -> Vec<Value> {
+    let (name, output) = ("exec".into(), "done".into());
+    let (id, end, unanswered) = (id.into(), tidegate_core::CallEnd::Ok, None);
+    events.tell(
+        "r",
+        RunEvent::ToolEnd {
+            id,
+            name,
+            end,
+            output,
+            unanswered,
+        },
+    )
+}
+
+/// R96, L11: the answer before the calls and the one behind them are two texts, also for who
+/// was away
+#[test]
+fn what_was_missed_of_two_answers_is_both() {
+    let mut events = Events::new();
+    events.start("r", 1);
+    events.text("r", "Let ", "Let ");
+    events.text("r", "me see", "Let me see");
+    tool_start(&mut events, "c1");
+    tool_end(&mut events, "c1");
+    events.start("r", 2);
+    events.text("r", "Le", "Le");
+    let all = [
+        "1 agent start",
+        "4 agent Let me see|Let me see",
+        "5 chat Let me see",
+        "6 session.tool start",
+        "7 session.tool result",
+        "8 agent start",
+        "11 agent |Le",
+        "12 chat Le!",
+    ];
+    assert_eq!(events.missed(0), all);
+    assert_eq!(
+        events.missed(3)[..2],
+        ["4 agent me see|Let me see", "5 chat me see"]
+    );
+    assert_eq!(
+        events.missed(7),
+        ["8 agent start", "11 agent |Le", "12 chat Le!"]
+    );
+    events.end("r", "Le");
+    assert_eq!(events.missed(0)[..8], all);
+}
+
+/// R205, law 9: output that grew is told to who was away in one step, and not at all once its
+/// result is there
+#[test]
+fn output_that_was_missed_comes_once() {
+    let mut events = Events::new();
+    events.start("r", 1);
+    tool_start(&mut events, "c1");
+    tool_output(&mut events, "c1", "one ");
+    let told = tool_output(&mut events, "c1", "two");
+    let shown = &told[0]["data"]["partialResult"]["content"][0]["text"];
+    assert_eq!(shown, "one two", "an update tells what there is so far");
+    assert_eq!(
+        events.missed(0),
+        [
+            "1 agent start",
+            "2 session.tool start",
+            "4 session.tool update"
+        ]
+    );
+    tool_end(&mut events, "c1");
+    assert_eq!(
+        events.missed(0),
+        [
+            "1 agent start",
+            "2 session.tool start",
+            "5 session.tool result"
+        ]
+    );
+    let long = "x".repeat(crate::limits::TOOL_RESULT_CHARS);
+    tool_start(&mut events, "c2");
+    tool_output(&mut events, "c2", "begin");
+    let told = tool_output(&mut events, "c2", &long);
+    assert_eq!(told[0]["data"]["partialResult"]["content"][0]["text"], long);
+}
+
+/// R140, R205: who comes in the middle is told of the calls that run and of what waits
+#[test]
+fn calls_that_run_are_told_to_who_comes() {
+    let mut events = Events::new();
+    let whole = |events: &Events| -> Vec<String> { events.log.whole().iter().map(brief).collect() };
+    events.start("r", 1);
+    events.text("r", "text", "text");
+    tool_start(&mut events, "c1");
+    tool_start(&mut events, "c2");
+    let asked = tidegate_driver::PendingApproval {
+        approval: "a1".into(),
+        run_key: "r".into(),
+        session_key: "agent:main:main".into(),
+        id: "c2".into(),
+        name: "exec".into(),
+        arguments: r#"{"command":"ls"}"#.into(),
+        since: Wall(1),
+        until: Wall(9),
+    };
+    events.tell("r", RunEvent::ToolAsked(asked.clone()));
+    tool_end(&mut events, "c1");
+    assert_eq!(
+        whole(&events),
+        [
+            "7 agent start",
+            "7 agent |text",
+            "7 chat text!",
+            "7 session.tool start",
+            "7 session.tool result",
+            "7 session.tool start",
+            "7 agent requested",
+        ]
+    );
+    // A history tells the text and not the calls: its place is before them.
+    assert_eq!((events.log.shown(), events.log.last()), (3, 7));
+    let (behind, told) = events.log.stand_for("r", 0).expect("it waits");
+    assert_eq!((behind, told.len()), (3, 4));
+    let over = RunEvent::ToolEnd {
+        id: "c2".into(),
+        name: "exec".into(),
+        end: tidegate_core::CallEnd::Expired,
+        output: "".into(),
+        unanswered: Some(asked),
+    };
+    let told = events.tell("r", over);
+    assert_eq!(told[0]["data"]["result"]["details"]["status"], "expired");
+    assert_eq!(told[1]["data"]["status"], "expired", "its approval is over");
+    assert!(events.log.stand_for("r", 0).is_none());
+    assert_eq!(events.log.shown(), events.log.last());
+    events.start("r", 2);
+    assert_eq!(whole(&events), ["12 agent start"]);
+}

@@ -62,6 +62,7 @@ pub(crate) fn start(
         | method::CHAT_ABORT
         | method::SESSIONS_ABORT
         | method::SESSIONS_RESET => Scope::Write,
+        method::APPROVAL_LIST | method::APPROVAL_GET | method::APPROVAL_RESOLVE => Scope::Approvals,
         method::CONNECT => {
             let error = WireError::invalid("connect is only valid as the first request");
             return Started::Answered(Response::err(id, error));
@@ -115,6 +116,9 @@ pub(crate) fn start(
         method::MESSAGES_UNSUBSCRIBE => call.unsubscribe_messages(params),
         method::SESSIONS_ABORT => call.sessions_abort(params),
         method::SESSIONS_RESET => call.sessions_reset(params),
+        method::APPROVAL_LIST => call.approvals(params),
+        method::APPROVAL_GET => call.approval(params),
+        method::APPROVAL_RESOLVE => call.resolve(params),
         method::STATUS => call.status(params),
         _ => call.health(params),
     };
@@ -128,6 +132,7 @@ fn missing(scope: Scope) -> WireError {
     let name = match scope {
         Scope::Read => "operator.read",
         Scope::Write => "operator.write",
+        Scope::Approvals => "operator.approvals",
     };
     WireError::new(
         ErrorCode::Forbidden,

@@ -44,6 +44,24 @@ pub(crate) fn unreadable(what: &str, error: StoreError) -> WireError {
     .with(json!({"reason": "storage"}))
 }
 
+/// The error of a decision that does not count (surface 2.9).
+fn undecided(rejection: Rejection) -> WireError {
+    let (error, reason) = match rejection {
+        Rejection::AlreadyDecided => (
+            WireError::invalid("approval already resolved: the other decision came first"),
+            "APPROVAL_ALREADY_RESOLVED",
+        ),
+        _ => (
+            WireError::new(
+                ErrorCode::ApprovalNotFound,
+                "no tool call waits under this id: it was ended by its limit or with its run, or never was; see exec.approval.list",
+            ),
+            "APPROVAL_NOT_FOUND",
+        ),
+    };
+    error.with(json!({ "reason": reason }))
+}
+
 /// The error of a refusal of the core.
 pub(crate) fn rejected(rejection: Rejection) -> WireError {
     let (error, reason) = match rejection {
@@ -88,6 +106,7 @@ pub(crate) fn rejected(rejection: Rejection) -> WireError {
             WireError::invalid("the lane that the request asks for is closed by configuration"),
             "lane-closed",
         ),
+        Rejection::NotAsked | Rejection::AlreadyDecided => return undecided(rejection),
         Rejection::SessionBusy => (
             WireError::try_later(
                 "the session is busy, and a heartbeat does not wait",

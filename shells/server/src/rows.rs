@@ -191,6 +191,8 @@ mod tests {
             queue: None,
             at: Wall(1),
             text: String::new(),
+            calls: Vec::new(),
+            answers: None,
         });
         History {
             generation,

@@ -60,6 +60,9 @@ fn failure_sentence(failure: Failure, detail: Option<&str>) -> String {
         Failure::ReplyTooLarge => {
             format!("the reply grew beyond the byte limit of a run{said}")
         }
+        Failure::TooManyRounds => {
+            format!("the model asked for tool calls more often than a run may go round{said}")
+        }
     }
 }
 
@@ -98,6 +101,7 @@ pub(crate) const fn class_word(failure: Failure) -> &'static str {
     match failure {
         Failure::Incomplete => "incomplete",
         Failure::ReplyTooLarge => "reply_too_large",
+        Failure::TooManyRounds => "too_many_rounds",
         Failure::Provider { class, .. } => match class {
             ErrorClass::Auth => "auth",
             ErrorClass::Format => "format",

@@ -13,6 +13,7 @@ use tidegate_wire::{
 use crate::keys::agent_of;
 use crate::project;
 use crate::sentences;
+use crate::tools;
 
 /// Of what an event tells: the session, the run, the run's own number of the event.
 #[derive(Clone, Debug)]
@@ -64,9 +65,21 @@ impl About {
     }
 }
 
-/// What an event says in both streams. Text is told by [`grown`].
+/// What an event says in both streams. Text is told by [`grown`], the steps of a call's output
+/// by `tools`, which also says what a call's end says of its approval.
 pub(crate) fn said(event: &RunEvent) -> (AgentData, Option<ChatState>) {
     let step = match event {
+        RunEvent::ToolStart { .. } | RunEvent::ToolEnd { .. } => {
+            let step = tools::step(event).expect("a call's start and end have words");
+            return (AgentData::Tool(step), None);
+        }
+        RunEvent::ToolOutput { id, name, delta } => {
+            return (AgentData::Tool(tools::update(id, name, delta)), None);
+        }
+        RunEvent::ToolAsked(_) | RunEvent::ToolDecided { .. } => {
+            let step = tools::approval(event).expect("an approval has words");
+            return (step, None);
+        }
         RunEvent::Start { attempt, at } => {
             let start = Lifecycle {
                 attempt: Some(attempt.0),
@@ -164,6 +177,15 @@ pub(crate) fn grown(text: &str, known: Option<usize>, at: u64) -> (AgentData, Op
     )
 }
 
+/// The name under which data of a run is told: what tools do is for those who asked for that,
+/// see [`Listener::name_for`](crate::events::Listener::name_for).
+pub(crate) const fn name_of(data: &AgentData) -> &'static str {
+    match data {
+        AgentData::Tool(_) => event_name::SESSION_TOOL,
+        _ => event_name::AGENT,
+    }
+}
+
 /// The name and the text of an event's payloads; `first` is the number of the first.
 pub(crate) fn payloads(
     about: &About,
@@ -171,7 +193,8 @@ pub(crate) fn payloads(
     first: u64,
 ) -> Vec<(&'static str, Arc<str>)> {
     let mut payloads = Vec::with_capacity(2);
-    payloads.push((event_name::AGENT, written(&about.agent(agent, first))));
+    let name = name_of(&agent);
+    payloads.push((name, written(&about.agent(agent, first))));
     payloads.extend(chat.map(|chat| {
         let chat = about.chat(chat, first + 1);
         (event_name::CHAT, written(&chat))

@@ -230,6 +230,42 @@ async fn a_reader_may_not_write() {
     assert_eq!(ws.call("health", json!({})).await["ok"], true);
 }
 
+/// surface 2.9, 3: who may start runs may not for that reason decide on what they do
+#[tokio::test]
+async fn who_may_write_may_not_decide() {
+    let gateway = Gateway::start().await;
+    let mut writer = gateway.open().await;
+    let mut params = connect_params();
+    params["scopes"] = json!(["operator.write"]);
+    writer.hello(params.clone()).await;
+    let resolve = json!({"id": "none", "decision": "allow-once"});
+    for (method, params) in [
+        ("exec.approval.list", json!({})),
+        ("exec.approval.get", json!({"id": "none"})),
+        ("exec.approval.resolve", resolve.clone()),
+    ] {
+        let answer = writer.call(method, params).await;
+        assert_eq!(answer["error"]["code"], "FORBIDDEN", "{answer}");
+        let scope = &answer["error"]["details"]["missingScope"];
+        assert_eq!(scope, "operator.approvals");
+    }
+    let mut decider = gateway.open().await;
+    params["scopes"] = json!(["operator.approvals"]);
+    decider.hello(params).await;
+    let list = decider.call("exec.approval.list", json!({})).await;
+    assert_eq!(list["payload"], json!([]));
+    for (method, params) in [
+        ("exec.approval.get", json!({"id": "none"})),
+        ("exec.approval.resolve", resolve),
+    ] {
+        let answer = decider.call(method, params).await;
+        assert_eq!(answer["error"]["code"], "APPROVAL_NOT_FOUND", "{answer}");
+        assert_eq!(answer["error"]["details"]["reason"], "APPROVAL_NOT_FOUND");
+    }
+    let refused = decider.call("status", json!({})).await;
+    assert_eq!(refused["error"]["code"], "FORBIDDEN", "{refused}");
+}
+
 /// Law 9: requests under way on one connection are bounded; what is beyond may come again
 #[tokio::test]
 async fn requests_under_way_are_bounded() {

@@ -204,7 +204,8 @@ impl Gateway {
         let models = Arc::new(Script {
             pieces: Arc::new(Mutex::new(rx)),
         });
-        let (driver, client) = Driver::new(config, store, models, clock.clone(), key);
+        let tools = Arc::new(tidegate_driver::NoTools);
+        let (driver, client) = Driver::new(config, store, models, tools, clock.clone(), key);
         let driven = tokio::spawn(async move {
             woken.await;
             driver.run().await
