@@ -4,24 +4,29 @@
 //! gateway's final answer says, also after a Ctrl-C.
 
 use std::io::IsTerminal;
+use std::path::Path;
 
 use serde_json::Value;
 use tidegate_driver::{Clock, SystemClock};
 use tidegate_wire::{
-    AgentAck, AgentData, AgentEvent, AgentFinal, AgentParams, AgentPayload, ChatAbortParams, Event,
-    Response, RunStatus, ServerFrame, event_name, method,
+    AgentAck, AgentData, AgentEvent, AgentFinal, AgentParams, AgentPayload, ApprovalStep,
+    CAP_TOOL_EVENTS, ChatAbortParams, Event, Phase, Response, RunStatus, ServerFrame, ToolStep,
+    event_name, method,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::again;
+use crate::called::{self, program};
 use crate::cli::AgentArgs;
 use crate::exit::Exit;
 use crate::out;
 use crate::problem::{Origin, Problem};
 use crate::random;
 use crate::rpc::{Rpc, main_session, params, refused};
+use crate::shown;
 use crate::state;
 use crate::target::Target;
+use crate::tool_lines::{self, Calls};
 use crate::transcript::{Piece, Transcript};
 
 /// Runs the command.
@@ -37,7 +42,7 @@ async fn follow(args: &AgentArgs) -> Result<Exit, Problem> {
         Problem::configuration(format!("Ctrl-C cannot be listened to: {error}"))
     })?;
     let target = Target::resolve(&args.target, state::kept_token)?;
-    let connecting = Rpc::connect(&target, &["operator.admin"]);
+    let connecting = Rpc::connect_with(&target, &["operator.admin"], &[CAP_TOOL_EVENTS]);
     let rpc = tokio::select! {
         biased;
         _ = interrupts.recv() => return Ok(Exit::Interrupted),
@@ -61,6 +66,9 @@ struct Run {
     /// Standard output is a terminal, which what is noted shares with the reply.
     is_terminal: bool,
     reply: Transcript,
+    calls: Calls,
+    /// The flags that lead a further command to this gateway.
+    flags: String,
     run_id: String,
     session_key: String,
     /// Of the `agent` request.
@@ -86,6 +94,8 @@ impl Run {
             json: args.json,
             is_terminal,
             reply: Transcript::new(is_terminal),
+            calls: Calls::default(),
+            flags: called::flags(&args.target),
             run_id,
             session_key,
             request: String::new(),
@@ -169,14 +179,50 @@ impl Run {
             }
             AgentData::RunStatus(step) => {
                 if let Some(note) = again::asking(&step, age(event.ts)) {
-                    if self.is_terminal {
-                        out::piece(self.reply.cut());
-                    }
-                    tell(&note);
+                    self.note(&note);
                 }
+            }
+            AgentData::Tool(step) => self.called(&step),
+            AgentData::Approval(step) => self.asked(&step),
+            AgentData::Lifecycle(step) if step.phase == Phase::Start => {
+                self.calls = Calls::default();
             }
             AgentData::Lifecycle(_) => {}
         }
+    }
+
+    /// Says something beside the reply.
+    fn note(&mut self, note: &str) {
+        if self.is_terminal {
+            out::piece(self.reply.cut());
+        }
+        tell(note);
+    }
+
+    /// A tool call went on. What was said before the first is whole: what follows is said anew.
+    fn called(&mut self, step: &ToolStep) {
+        if self.calls.is_empty() && matches!(step, ToolStep::Start { .. }) {
+            if self.is_terminal && !self.json {
+                out::piece(self.reply.end());
+            }
+            self.reply = Transcript::new(self.is_terminal);
+        }
+        if let Some(line) = self.calls.line(step) {
+            self.note(&line);
+        }
+    }
+
+    /// A tool call waits for a person.
+    fn asked(&mut self, step: &ApprovalStep) {
+        if step.phase != "requested" {
+            return;
+        }
+        let (program, flags) = (program(), &self.flags);
+        let id = called::quoted(Path::new(&shown::whole(&step.approval_id)));
+        self.note(&format!(
+            "{}\n  allow it: {program} approvals allow {id}{flags}\n  or not:   {program} approvals deny {id}{flags}",
+            tool_lines::asks(step)
+        ));
     }
 
     /// Gives the exit code once the run has ended.

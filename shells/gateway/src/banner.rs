@@ -23,6 +23,8 @@ pub struct Banner<'a> {
     pub own_token: Option<&'a Source>,
     /// Which model answers.
     pub model: &'a str,
+    /// What it may run.
+    pub tools: &'a str,
 }
 
 impl Banner<'_> {
@@ -40,6 +42,7 @@ impl Banner<'_> {
              \x20 state    {state}\n\
              \x20 token    {token}\n\
              \x20 model    {model}\n\
+             \x20 tools    {tools}\n\
              \x20 stop     Ctrl-C or SIGTERM; accepted messages are kept\n\
              \n\
              Next, in another terminal:\n\
@@ -47,6 +50,7 @@ impl Banner<'_> {
             version = env!("CARGO_PKG_VERSION"),
             state = self.state_dir.display(),
             model = self.model,
+            tools = self.tools,
             next = self.next(),
         )
     }
@@ -82,6 +86,7 @@ mod tests {
             config: None,
             own_token: None,
             model: "demo",
+            tools: "none",
         }
         .text()
     }
@@ -107,6 +112,7 @@ mod tests {
             config: Some(Path::new("/c.json5")),
             own_token: Some(&source),
             model: "demo",
+            tools: "none",
         }
         .text();
         assert!(text.contains("your own, from /c.json5:3"), "{text}");

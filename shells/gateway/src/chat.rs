@@ -13,7 +13,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
-use tidegate_wire::{CAP_SESSION_EVENTS, ChatHistory, method};
+use tidegate_wire::{CAP_SESSION_EVENTS, CAP_TOOL_EVENTS, ChatHistory, method};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::ChatArgs;
@@ -25,7 +25,7 @@ use crate::state;
 use crate::target::Target;
 use lines::{LINE_BYTES, Line, Lines};
 use screen::Screen;
-use talk::{Talk, read};
+use talk::{Talk, Word, read};
 
 /// Before the first attempt to connect again.
 const AGAIN_FIRST_MS: u64 = 100;
@@ -187,6 +187,10 @@ impl Chat {
             Some(Line::Text(text)) => text,
         };
         self.screen.typed();
+        if let Some(word) = Word::read(&text, self.screen.is_typed() && self.talk.is_asking()) {
+            self.talk.decide(&mut self.screen, &word);
+            return Ok(None);
+        }
         match text.trim() {
             "" => {}
             "/help" => self.screen.note(words::HELP),
@@ -273,7 +277,12 @@ async fn begin(
 }
 
 async fn connect(target: &Target) -> Result<Rpc, Problem> {
-    Rpc::connect_with(target, &["operator.admin"], &[CAP_SESSION_EVENTS]).await
+    Rpc::connect_with(
+        target,
+        &["operator.admin"],
+        &[CAP_SESSION_EVENTS, CAP_TOOL_EVENTS],
+    )
+    .await
 }
 
 /// Whether another attempt to connect may succeed: the gateway is not there, or not yet.

@@ -60,6 +60,13 @@ pub enum Command {
         after_long_help = manual::after(manual::CHAT_EXAMPLES, &manual::CHAT_EXITS)
     )]
     Chat(ChatArgs),
+    /// See which tool calls wait for a person; allow or deny them.
+    #[command(
+        subcommand,
+        long_about = manual::APPROVALS,
+        after_long_help = manual::after(manual::APPROVALS_EXAMPLES, &Exit::CLIENT)
+    )]
+    Approvals(ApprovalsCommand),
     /// Check the configuration, show what it comes to, or print its schema.
     #[command(
         subcommand,
@@ -104,6 +111,29 @@ pub enum GatewayCommand {
         after_long_help = manual::after(manual::CALL_EXAMPLES, &Exit::CLIENT)
     )]
     Call(CallArgs),
+}
+
+/// The commands about tool calls that wait for a person.
+#[derive(Debug, Subcommand)]
+pub enum ApprovalsCommand {
+    /// Show what waits, oldest first.
+    #[command(
+        long_about = manual::APPROVALS_LIST,
+        after_long_help = manual::after(manual::APPROVALS_EXAMPLES, &Exit::CLIENT)
+    )]
+    List(ApprovalsArgs),
+    /// Let a call run, this once.
+    #[command(
+        long_about = manual::APPROVALS_DECIDE,
+        after_long_help = manual::after(manual::APPROVALS_EXAMPLES, &Exit::CLIENT)
+    )]
+    Allow(ApprovalArgs),
+    /// Do not let a call run.
+    #[command(
+        long_about = manual::APPROVALS_DECIDE,
+        after_long_help = manual::after(manual::APPROVALS_EXAMPLES, &Exit::CLIENT)
+    )]
+    Deny(ApprovalArgs),
 }
 
 /// The commands about the configuration.
@@ -249,6 +279,37 @@ pub struct CallArgs {
     )]
     pub target: TargetArgs,
     /// Print errors as JSON too.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tidegate approvals list`.
+#[derive(Clone, Debug, Args)]
+pub struct ApprovalsArgs {
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would become the command's own help"
+    )]
+    pub target: TargetArgs,
+    /// Print the gateway's answer as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tidegate approvals allow` and `tidegate approvals deny`.
+#[derive(Clone, Debug, Args)]
+pub struct ApprovalArgs {
+    /// Which call: the id that the list shows.
+    #[arg(value_name = "ID", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub id: String,
+    #[command(flatten)]
+    #[allow(
+        missing_docs,
+        reason = "a doc comment here would become the command's own help"
+    )]
+    pub target: TargetArgs,
+    /// Print the gateway's answer as JSON.
     #[arg(long)]
     pub json: bool,
 }

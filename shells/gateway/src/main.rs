@@ -4,12 +4,14 @@
 
 mod again;
 mod agent;
+mod approvals;
 mod banner;
 mod call;
 mod called;
 mod chat;
 mod cli;
 mod config;
+mod exec;
 mod exit;
 mod logs;
 mod manual;
@@ -20,17 +22,23 @@ mod random;
 mod rpc;
 mod scenario;
 mod serve;
+mod shown;
 mod signals;
 mod simulate;
 mod state;
 mod supervisor;
 mod target;
+mod tool_lines;
 mod transcript;
 
 use std::future::Future;
 use std::process::ExitCode;
 
-use crate::cli::{Command, ConfigCommand, GatewayCommand, ScenarioCommand, SimCommand};
+use tidegate_wire::ApprovalDecision;
+
+use crate::cli::{
+    ApprovalsCommand, Command, ConfigCommand, GatewayCommand, ScenarioCommand, SimCommand,
+};
 use crate::exit::Exit;
 use crate::problem::Problem;
 
@@ -47,6 +55,13 @@ fn run(command: &Command) -> Exit {
     match command {
         Command::Agent(args) => block_on(agent::agent(args)),
         Command::Chat(args) => block_on(chat::chat(args)),
+        Command::Approvals(ApprovalsCommand::List(args)) => block_on(approvals::list(args)),
+        Command::Approvals(ApprovalsCommand::Allow(args)) => {
+            block_on(approvals::decide(args, ApprovalDecision::AllowOnce))
+        }
+        Command::Approvals(ApprovalsCommand::Deny(args)) => {
+            block_on(approvals::decide(args, ApprovalDecision::Deny))
+        }
         Command::Gateway(GatewayCommand::Health(args)) => block_on(call::health(args)),
         Command::Gateway(GatewayCommand::Call(args)) => block_on(call::call(args)),
         Command::Gateway(GatewayCommand::Run(args)) => serve::gateway(args),

@@ -151,6 +151,10 @@ you get its answer and no second run.
 If the model fails for a while, the gateway asks it again, and standard error says why and when. A \
 reply of which a terminal shows a part then begins anew, on a line of its own, and is marked so.
 
+What the model runs is one line on standard error when it begins and one when it has ended. Where a \
+person must allow it, that line says by which command. What a terminal shows of the model's words \
+before its tool calls stays; into a pipe goes the final reply alone.
+
 With --json the gateway's final answer is printed, with the error beside it if there is one. Its \
 `status` is \"ok\" if and only if the run completed.";
 
@@ -178,6 +182,10 @@ These lines are for the gateway, which carries them out and answers:
   /stop                   stop the run at work and what waits
   /new [MESSAGE]          begin a new conversation in this session; /reset does the same
 
+Where the model asks to run a command that a person must allow, the chat shows it and asks. \
+/approve and /deny answer for the oldest one, with an id behind them for that one; typed in a \
+terminal, y and n do the same.
+
 And these for the chat: /help says what can be typed, /quit leaves while the gateway goes on. At \
 the end of input the chat waits for what was asked, and leaves. Ctrl-C stops the run at work; \
 pressed again, or when nothing is at work, it leaves.
@@ -195,6 +203,28 @@ pub const CHAT_EXAMPLES: &str = "  tidegate chat
   tidegate chat --session notes
   tidegate chat --url ws://127.0.0.1:18790 --token \"$TOKEN\"
   echo 'what changed since build 16?' | tidegate chat --session build-17 > answer.txt";
+
+/// `tidegate approvals`.
+pub const APPROVALS: &str = "\
+Tool calls that wait for a person: see them, allow them, deny them. A call waits where the model \
+may run commands (tools.exec.security) and a person must allow each (tools.exec.ask). The first \
+answer counts. Without one, a call is not run after 30 minutes; when the gateway ends, what waits \
+is void, and the model is told so.";
+
+/// `tidegate approvals list`.
+pub const APPROVALS_LIST: &str = "\
+Show the tool calls that wait, oldest first, one a line: the id, the session, how long the call \
+waits still, and the whole command. What is not printable in a command is shown as an escape.";
+
+/// `tidegate approvals allow` and `tidegate approvals deny`.
+pub const APPROVALS_DECIDE: &str = "\
+Let a tool call run, this once, or do not let it run. The first answer counts: the same one again \
+is well, the other one is refused. So is one for a call that does not wait any more.";
+
+/// Their examples.
+pub const APPROVALS_EXAMPLES: &str = "  tidegate approvals list
+  tidegate approvals allow em0ta5vb
+  tidegate approvals deny em0ta5vb --json";
 
 /// `tidegate config`.
 pub const CONFIG: &str = "\

@@ -10,8 +10,8 @@ use std::time::Duration;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
 use tidegate_wire::{
-    ClientInfo, ConnectParams, HelloOk, MAIN_SESSION_KEY, Request, Response, ServerFrame,
-    WireError, event_name, method,
+    ClientInfo, ConnectParams, ErrorCode, HelloOk, MAIN_SESSION_KEY, Request, Response,
+    ServerFrame, WireError, event_name, method,
 };
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
@@ -343,6 +343,9 @@ fn remedy(error: &WireError) -> Option<String> {
              token with --token or TIDEGATE_GATEWAY_TOKEN."
                 .into(),
         );
+    }
+    if error.code == ErrorCode::ApprovalNotFound {
+        return Some("`tidegate approvals list` says what waits.".into());
     }
     if error.message.starts_with("unknown method") {
         return Some(format!("This gateway has: {}.", method::ALL.join(", ")));

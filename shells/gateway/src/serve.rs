@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use crate::banner::Banner;
 use crate::cli::RunArgs;
 use crate::config::{Configuration, Settings};
+use crate::exec::Offered;
 use crate::exit::Exit;
 use crate::model::Model;
 use crate::out;
@@ -43,6 +44,7 @@ struct Rooms {
     store: SqliteStore,
     token: Token,
     model: Model,
+    offered: Offered,
     settings: Settings,
     boot_id: String,
 }
@@ -65,6 +67,7 @@ async fn open(args: &RunArgs) -> Result<Rooms, Problem> {
         Some((own, _)) => Token::new(own.reveal()),
         None => Token::new(kept.reveal()),
     };
+    let offered = Offered::choose(&settings, &dir)?;
     let store = SqliteStore::open(&dir).map_err(|error| refused(&error))?;
     let (port, address) = match early {
         Ok(bound) => bound,
@@ -78,6 +81,7 @@ async fn open(args: &RunArgs) -> Result<Rooms, Problem> {
         store,
         token,
         model,
+        offered,
         settings,
         boot_id: random::name()?,
     })
@@ -109,7 +113,8 @@ async fn serve(args: &RunArgs, rooms: Rooms) -> Result<Exit, Problem> {
     let config = rooms.model.config(&rooms.settings);
     let budget_ms = config.drain_budget_ms;
     let models = Arc::clone(&rooms.model.models);
-    let (driver, client) = Driver::new(config, rooms.store, models, Arc::clone(&clock), key);
+    let tools = Arc::clone(&rooms.offered.tools);
+    let (driver, client) = Driver::new(config, rooms.store, models, tools, Arc::clone(&clock), key);
     let server = Server::new(
         ServerConfig {
             token: rooms.token,
@@ -127,6 +132,7 @@ async fn serve(args: &RunArgs, rooms: Rooms) -> Result<Exit, Problem> {
         config: args.given.flags.state.config.as_deref(),
         own_token: rooms.settings.token.as_ref().map(|(_, source)| source),
         model: &rooms.model.words,
+        tools: &rooms.offered.words,
     };
     out::line(&banner.text());
     tokio::spawn(supervisor::tell(vec![NotifyState::Ready]));

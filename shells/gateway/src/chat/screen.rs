@@ -65,6 +65,12 @@ impl Screen {
         }
     }
 
+    /// Whether a person types, and sees what is asked.
+    #[must_use]
+    pub const fn is_typed(&self) -> bool {
+        self.typed
+    }
+
     /// A reply of which nothing came yet.
     #[must_use]
     pub fn reply(&self) -> Reply {

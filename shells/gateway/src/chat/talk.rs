@@ -7,15 +7,17 @@
 //! may have been missed it asks how they stand (P06, P33).
 
 mod answers;
+mod tools;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tidegate_wire::{
-    ChatEvent, ChatHistory, ChatHistoryParams, ChatSendParams, ChatState, Event, HistoryMessage,
-    InputStep, MessagesSubscribeParams, ServerFrame, SessionMessage, SessionsAbortParams,
-    SessionsChanged, WaitParams, event_name, method,
+    AgentEvent, ApprovalDecision, ApprovalResolveParams, ChatEvent, ChatHistory, ChatHistoryParams,
+    ChatSendParams, ChatState, Event, HistoryMessage, InputStep, MessagesSubscribeParams,
+    ServerFrame, SessionMessage, SessionsAbortParams, SessionsChanged, WaitParams, event_name,
+    method,
 };
 
 use super::screen::{Reply, Screen};
@@ -24,6 +26,8 @@ use crate::again;
 use crate::exit::Exit;
 use crate::problem::{Origin, Problem};
 use crate::rpc::{params, payload};
+use tools::Tools;
+pub use tools::Word;
 
 /// Messages that may wait for the gateway's answer. Beyond, no further line is read.
 const UNANSWERED: usize = 64;
@@ -78,6 +82,8 @@ pub enum Ask {
     Look(String),
     /// `sessions.abort` of the run at work.
     Stop,
+    /// `exec.approval.resolve` of the call of this approval.
+    Decide(String, ApprovalDecision),
 }
 
 /// One conversation.
@@ -93,6 +99,7 @@ pub struct Talk {
     sent: VecDeque<Sent>,
     count: u64,
     replies: BTreeMap<String, Reply>,
+    tools: Tools,
     ended: VecDeque<String>,
     to_ask: VecDeque<Ask>,
     asked: BTreeMap<String, Ask>,
@@ -114,6 +121,7 @@ impl Talk {
             sent: VecDeque::new(),
             count: 0,
             replies: BTreeMap::new(),
+            tools: Tools::default(),
             ended: VecDeque::new(),
             to_ask: VecDeque::new(),
             asked: BTreeMap::new(),
@@ -271,6 +279,13 @@ impl Talk {
                 };
                 (method::AGENT_WAIT, params(&wait))
             }
+            Ask::Decide(id, decision) => {
+                let resolve = ApprovalResolveParams {
+                    id: id.clone(),
+                    decision: *decision,
+                };
+                (method::APPROVAL_RESOLVE, params(&resolve))
+            }
             Ask::Stop => {
                 let abort = SessionsAbortParams {
                     key: self.key.clone(),
@@ -303,6 +318,7 @@ impl Talk {
                 }
                 Some(Ask::Look(run)) => self.looked(screen, &run, response),
                 Some(Ask::Stop) => self.stop_answered(screen, response),
+                Some(Ask::Decide(id, _)) => self.decided(screen, &id, response),
                 None => {}
             },
         }
@@ -320,6 +336,11 @@ impl Talk {
             event_name::CHAT => {
                 if let Ok(event) = serde_json::from_value::<ChatEvent>(event) {
                     self.chat(screen, &event.run_id, event.state);
+                }
+            }
+            event_name::AGENT => {
+                if let Ok(event) = serde_json::from_value::<AgentEvent>(event) {
+                    self.worked(screen, event);
                 }
             }
             event_name::SESSION_MESSAGE => {
@@ -421,6 +442,7 @@ impl Talk {
             self.ended.pop_front();
         }
         self.ended.push_back(run.to_owned());
+        self.forget_calls(run);
         let mut reply = self.replies.remove(run).unwrap_or_else(|| screen.reply());
         let at = self.sent.iter().position(|sent| sent.key == run);
         let sent = at.and_then(|at| self.sent.remove(at));

@@ -3,11 +3,14 @@
 //! Pure. What happened is the gateway's to say; here it only gets its sentence.
 
 use tidegate_wire::{
-    ChatSendAck, ChatState, HistoryMessage, InputState, InputStep, RunStatus, WaitResult,
+    ChatSendAck, ChatState, ContentPart, HistoryMessage, InputState, InputStep, MessageContent,
+    RunStatus, WaitResult,
 };
 
 use crate::exit::Exit;
 use crate::problem::{Origin, Problem};
+use crate::shown;
+use crate::tool_lines;
 
 /// The most characters of a message that are repeated in a note.
 const QUOTE_CHARS: usize = 40;
@@ -21,6 +24,8 @@ decides what becomes of it.
   /queue MODE cap:N drop:old|new|summarize debounce:500ms
   /queue MODE MESSAGE     the mode for this one message
   /stop                   stop the run at work and what waits
+  /approve [ID]           let the command run that waits to be allowed; in a terminal also y
+  /deny [ID]              do not let it run; in a terminal also n
   /new [MESSAGE]          begin a new conversation in this session
   /reset [MESSAGE]        the same, by its other name
   /help                   this
@@ -189,8 +194,31 @@ pub fn of_history(message: &HistoryMessage) -> String {
     }
     match message.role.as_str() {
         "user" => format!("> {text}"),
-        _ => text,
+        "toolResult" => {
+            let name = message.tool_name.as_deref().unwrap_or("tool");
+            format!("[{}] gave {}", shown::short(name), quote(&text))
+        }
+        _ => with_calls(text, message),
     }
+}
+
+/// An answer with the tool calls that it asks for, each in its line.
+fn with_calls(mut text: String, message: &HistoryMessage) -> String {
+    let MessageContent::Parts(parts) = &message.content else {
+        return text;
+    };
+    for part in parts {
+        if let ContentPart::ToolCall {
+            name, arguments, ..
+        } = part
+        {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&tool_lines::named(name, arguments));
+        }
+    }
+    text
 }
 
 /// The gateway never came back.

@@ -29,7 +29,8 @@ fn value(kind: Kind) -> String {
         Kind::ModelName => "`\"provider/model\"`".into(),
         Kind::Whole { min, max, unit } => format!("{min} to {max} {unit}").trim_end().to_owned(),
         Kind::Word { only, .. } => format!("`\"{only}\"`"),
-        Kind::QueueMode | Kind::DropPolicy => {
+        Kind::Directory => "a directory".into(),
+        Kind::OneOf { .. } | Kind::QueueMode | Kind::DropPolicy => {
             let names = kind.choices().into_iter();
             let names: Vec<_> = names.map(|name| format!("`\"{name}\"`")).collect();
             names.join(", ")

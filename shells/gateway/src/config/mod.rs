@@ -9,6 +9,7 @@ mod expand;
 mod file;
 mod given;
 mod judge;
+mod kind;
 mod nearest;
 mod node;
 mod overlay;
@@ -32,7 +33,7 @@ use tidegate_wire::Secret;
 
 pub use command::{check, schema, show};
 pub use given::Given;
-pub use settings::{Provider, Settings};
+pub use settings::{ExecSettings, Provider, Settings};
 #[cfg(test)]
 pub use source::At;
 pub use source::Source;

@@ -272,6 +272,16 @@ impl Reader<'_> {
             } if known.contains(&text) => {
                 format!("can't be \"{text}\": {missing}; expected \"{only}\"")
             }
+            Kind::OneOf { words, .. } if words.contains(&text) => {
+                return Some(Value::Text(text.into()));
+            }
+            Kind::OneOf { known, missing, .. } if known.contains(&text) => {
+                let expected = kind.expectation();
+                format!("can't be \"{text}\": {missing}; expected {expected}")
+            }
+            Kind::Directory if text.starts_with('/') || text.starts_with("~/") => {
+                return Some(Value::Text(text.into()));
+            }
             Kind::ModelName if !is_model(text) => {
                 let source = Source::File(Arc::clone(self.file), at);
                 let bare = (source, place.clone(), text.trim().to_owned());
@@ -282,7 +292,7 @@ impl Reader<'_> {
                 Some(choice) => return Some(self.chosen(choice, at, place)),
                 None => return self.not_chosen(kind, text.trim(), at, place),
             },
-            Kind::Word { .. } | Kind::Whole { .. } => {
+            Kind::Word { .. } | Kind::OneOf { .. } | Kind::Directory | Kind::Whole { .. } => {
                 format!("is another text; expected {}", kind.expectation())
             }
             Kind::Text | Kind::Secret if text.trim().is_empty() => {

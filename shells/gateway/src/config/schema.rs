@@ -76,6 +76,10 @@ fn of_key(key: &Key) -> Value {
         Kind::Word { only, .. } => json!({
             "anyOf": [{ "const": only }, { "type": "string", "pattern": "\\$\\{" }]
         }),
+        Kind::OneOf { words, .. } => json!({
+            "anyOf": [{ "enum": words }, { "type": "string", "pattern": "\\$\\{" }]
+        }),
+        Kind::Directory => json!({ "type": "string", "pattern": "^(/|~/)|\\$\\{" }),
         // Other spellings are accepted too: an editor proposes these.
         Kind::QueueMode | Kind::DropPolicy => json!({
             "anyOf": [{ "enum": key.kind.choices() }, { "type": "string", "minLength": 1 }]

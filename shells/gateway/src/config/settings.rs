@@ -3,8 +3,10 @@
 //! It takes values that were read, laid over and judged. It finds no fault with them.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
 
-use tidegate_core::{Budget, Config};
+use tidegate_core::{Ask, Budget, Config};
 use tidegate_models::{BadProvider, OpenAiChat, ReqwestTransport, Secret as ProviderKey};
 use tidegate_text::{drop_policy, queue_mode};
 use tidegate_wire::Secret;
@@ -23,8 +25,21 @@ pub struct Settings {
     pub token: Option<(Secret, Source)>,
     /// Whose models answer: the first choice and its fallbacks (P15). Empty is the demo model.
     pub chain: Vec<Provider>,
+    /// The tool `exec`, if the model is offered it.
+    pub exec: Option<ExecSettings>,
     /// The core's configuration but for its providers. A supervisor's limit is in its drain.
     pub core: Config,
+}
+
+/// How commands run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExecSettings {
+    /// Where; `None`: in the state directory.
+    pub workspace: Option<PathBuf>,
+    /// The longest that one may take, in seconds.
+    pub timeout_sec: NonZeroU32,
+    /// Whether a person must allow each.
+    pub asks: bool,
 }
 
 /// A provider and the model to ask it for.
@@ -80,6 +95,11 @@ impl Settings {
                 slot(&mut core, value);
             }
         }
+        let exec = exec(values);
+        core.tools.ask = match word(values, "tools.exec.ask") {
+            Some("off") => Ask::Off,
+            _ => Ask::Always,
+        };
         let stop_ms = values.get(&Place::of("tidegate.limits.supervisorStopMs"));
         let stop_ms = stop_ms.and_then(Setting::whole);
         core.drain_budget_ms = drain_budget_ms(core.drain_budget_ms, stop_ms);
@@ -87,6 +107,7 @@ impl Settings {
             port: port.unwrap_or_default(),
             token: token.and_then(|set| Some((set.secret()?.clone(), set.source.clone()))),
             chain: providers(values),
+            exec,
             core,
         }
     }
@@ -144,6 +165,30 @@ pub fn whole(values: &Values, path: &str) -> Option<u64> {
         Otherwise::Whole(number) | Otherwise::Machine(number, _) => Some(number()),
         Otherwise::Unset | Otherwise::Word(_) | Otherwise::Choice(_) => None,
     })
+}
+
+/// How commands run, if the model may run any.
+fn exec(values: &Values) -> Option<ExecSettings> {
+    if word(values, "tools.exec.security") != Some("full") {
+        return None;
+    }
+    let workspace = word(values, "agents.defaults.workspace");
+    Some(ExecSettings {
+        workspace: workspace.map(within_home),
+        timeout_sec: whole(values, "tools.exec.timeoutSec")
+            .and_then(|seconds| u32::try_from(seconds).ok())
+            .and_then(NonZeroU32::new)
+            .expect("the table's range lies within the type, and has no 0"),
+        asks: word(values, "tools.exec.ask") != Some("off"),
+    })
+}
+
+/// A path of the file; `~/` is the home directory, where there is one.
+fn within_home(path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), std::env::home_dir()) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(path),
+    }
 }
 
 /// Provider and model that answer; the model's name may hold a `/`.

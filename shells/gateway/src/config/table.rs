@@ -8,6 +8,7 @@ use std::num::NonZero;
 use tidegate_core::{Config, DEFAULT_BUDGET_MS, LaneCaps, QueueSettings, RecoveryConfig};
 use tidegate_text as text;
 
+pub use super::kind::Kind;
 use crate::cli::DEFAULT_PORT;
 
 /// The longest limit of time that the file may set, in seconds: a year.
@@ -25,84 +26,6 @@ pub const FALLBACKS: &str = "agents.defaults.model.fallbacks[]";
 
 /// How many of them there may be.
 pub const MOST_FALLBACKS: usize = 8;
-
-/// What a key's value must be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Text that is not empty.
-    Text,
-    /// Text that is never shown.
-    Secret,
-    /// `provider/model`.
-    ModelName,
-    /// An integer of this range.
-    Whole {
-        /// The least.
-        min: u64,
-        /// The most.
-        max: u64,
-        /// What is counted; empty where there is no word for it.
-        unit: &'static str,
-    },
-    /// One word. `known` ones are words of the protocol that mean something else, where
-    /// `missing` says what this version lacks.
-    Word {
-        /// The word that is accepted.
-        only: &'static str,
-        /// The words that will be, perhaps.
-        known: &'static [&'static str],
-        /// Why they are not now.
-        missing: &'static str,
-    },
-    /// A queue mode, under any of its names.
-    QueueMode,
-    /// A drop policy, under any of its names.
-    DropPolicy,
-}
-
-impl Kind {
-    /// What was expected, for a person.
-    #[must_use]
-    pub fn expectation(self) -> String {
-        match self {
-            Self::Text | Self::Secret => "text that is not empty".into(),
-            Self::ModelName => "text of the form \"provider/model\"".into(),
-            Self::Whole { min, max, unit } => {
-                let unit = match unit {
-                    "" => String::new(),
-                    unit => format!(" ({unit})"),
-                };
-                format!("a whole number from {min} to {max}{unit}")
-            }
-            Self::Word { only, .. } => format!("\"{only}\""),
-            Self::QueueMode | Self::DropPolicy => format!("one of {}", self.choices().join(", ")),
-        }
-    }
-
-    /// The names of what can be chosen; empty where it is no choice.
-    #[must_use]
-    pub fn choices(self) -> Vec<&'static str> {
-        match self {
-            Self::QueueMode => text::QUEUE_MODES.map(text::queue_mode_name).into(),
-            Self::DropPolicy => text::DROP_POLICIES.map(text::drop_policy_name).into(),
-            _ => Vec::new(),
-        }
-    }
-
-    /// What a word chooses, under its first name, and whether the word is one of the past.
-    #[must_use]
-    pub fn choice(self, word: &str) -> Option<text::Named<&'static str>> {
-        let (value, is_past) = match self {
-            Self::QueueMode => {
-                let mode = text::queue_mode(word)?;
-                (text::queue_mode_name(mode.value), mode.is_past)
-            }
-            Self::DropPolicy => (text::drop_policy_name(text::drop_policy(word)?), false),
-            _ => return None,
-        };
-        Some(text::Named { value, is_past })
-    }
-}
 
 /// What holds where nothing sets a key.
 #[derive(Clone, Copy, Debug)]
@@ -369,6 +292,45 @@ pub const KEYS: &[Key] = &[
             whole(1, 1_024, "runs"),
             Default::Whole(|| u64::from(LaneCaps::default().subagent)),
             "Runs at work at once in the lane `subagent`, over all sessions.",
+        )
+    },
+    key(
+        "agents.defaults.workspace",
+        Kind::Directory,
+        Default::Unset,
+        "The directory in which tools work. Without it: `workspace` in the state directory, made \
+         when it is needed.",
+    ),
+    key(
+        "tools.exec.security",
+        Kind::OneOf {
+            words: &["deny", "full"],
+            known: &["allowlist"],
+            missing: "this version keeps no list of allowed commands; with \"full\" and \
+                      tools.exec.ask \"always\" you decide on each",
+        },
+        Default::Word("deny"),
+        "Whether the model is offered the tool `exec`, which runs shell commands as the user who \
+         runs the gateway: not at all (deny), or any command (full). See [tools](tools.md).",
+    ),
+    key(
+        "tools.exec.ask",
+        Kind::OneOf {
+            words: &["always", "off"],
+            known: &["on-miss"],
+            missing: "this version keeps no list of allowed commands that one could miss",
+        },
+        Default::Word("always"),
+        "Whether a person must allow each command before it runs. Without an answer within 30 \
+         minutes it does not run.",
+    ),
+    Key {
+        slot: Some(|config, seconds| config.tools.timeout_ms = seconds.saturating_mul(1_000)),
+        ..key(
+            "tools.exec.timeoutSec",
+            whole(1, 86_400, "s"),
+            Default::Whole(|| Config::default().tools.timeout_ms / 1_000),
+            "The time after which a command is stopped; a call may ask for less.",
         )
     },
     key(

@@ -1,6 +1,7 @@
 //! The configuration as a whole: what is read, what is refused and in which words.
 
 mod chain;
+mod tools;
 
 use std::env::VarError;
 
@@ -74,7 +75,7 @@ fn all_mistakes_are_told_in_their_order() {
              without a /",
             "f:4:3: timeoutSeconds is not a known key; did you mean \
              models.providers.<id>.timeoutSeconds?; expected one of $schema, gateway, models, \
-             retry, agents, messages, tidegate",
+             retry, agents, tools, messages, tidegate",
             "f:4:44: agents.defaults.timeoutSeconds is another number; expected a whole number \
              from 0 to 31536000 (s)",
             "f:4:68: agents is set twice, first in line 4",
@@ -439,9 +440,10 @@ fn right(key: &Key) -> BoxedStrategy<(String, Json)> {
             .boxed(),
         Kind::Whole { min, max, .. } => (min..=max).prop_map(|n| (n.to_string(), n.into())).boxed(),
         Kind::Word { only, .. } => Just(text(only.into())).boxed(),
-        Kind::QueueMode | Kind::DropPolicy => select(key.kind.choices())
+        Kind::OneOf { .. } | Kind::QueueMode | Kind::DropPolicy => select(key.kind.choices())
             .prop_map(move |name| text(name.into()))
             .boxed(),
+        Kind::Directory => "(/|~/)[a-zA-Z0-9/. -]{0,20}".prop_map(text).boxed(),
         Kind::ModelName => "[a-z0-9/:.-]{1,20}"
             .prop_map(move |m| text(format!("p/{m}")))
             .boxed(),

@@ -115,7 +115,8 @@ impl Talk {
     /// An answer that was missed, as it is kept. `is_old`: it may have been told long ago.
     fn answer_of(&mut self, screen: &mut Screen, message: &HistoryMessage, is_old: bool) {
         let run = &message.row.run_id;
-        let is_answer = message.role == "assistant" && message.mark.is_none();
+        let is_asking = message.stop_reason.as_deref() == Some("toolUse");
+        let is_answer = message.role == "assistant" && message.mark.is_none() && !is_asking;
         let is_open = self.sent_as(run).is_some() || self.replies.contains_key(run);
         if is_answer && (is_open || !is_old && !self.ended.contains(run)) {
             let end = End::Answered {
