@@ -65,6 +65,17 @@ impl Client {
     /// # Panics
     /// If the gateway breaks the protocol.
     pub async fn connect(url: &str, token: &str) -> Result<Self, Refused> {
+        Self::connect_with(url, token, &[]).await
+    }
+
+    /// The same, for a client that says what it can take.
+    ///
+    /// # Errors
+    /// What the gateway says when it refuses.
+    ///
+    /// # Panics
+    /// If the gateway breaks the protocol.
+    pub async fn connect_with(url: &str, token: &str, caps: &[&str]) -> Result<Self, Refused> {
         let mut client = Self::open(url).await;
         let Frame::Json(challenge) = client.frame().await else {
             panic!("closed before the challenge");
@@ -73,7 +84,7 @@ impl Client {
         let params = json!({
             "minProtocol": 4, "maxProtocol": 4,
             "client": { "id": "cli", "mode": "cli", "version": "test", "platform": "linux" },
-            "caps": [], "role": "operator", "scopes": ["operator.admin"],
+            "caps": caps, "role": "operator", "scopes": ["operator.admin"],
             "auth": { "token": token },
         });
         match client.request("connect", params).await {

@@ -170,6 +170,45 @@ impl Call {
             && self.write("0\r\n\r\n").await
     }
 
+    /// Ends the answer with calls of the tool `exec`: the id and the command of each. They come
+    /// in pieces, as providers send them.
+    pub async fn asks_for(mut self, calls: &[(&str, &str)]) -> bool {
+        for (index, (id, command)) in calls.iter().enumerate() {
+            let arguments = json!({ "command": command }).to_string();
+            let (one, two) = arguments.split_at(arguments.len() / 2);
+            let function = json!({ "name": "exec", "arguments": "" });
+            let first =
+                json!({ "index": index, "id": id, "type": "function", "function": function });
+            let more = |part: &str| json!({ "index": index, "function": { "arguments": part } });
+            for piece in [first, more(one), more(two)] {
+                let delta = json!({ "tool_calls": [piece] });
+                if !self.chunk(&delta, None).await {
+                    return false;
+                }
+            }
+        }
+        self.chunk(&json!({}), Some("tool_calls")).await
+            && self.event("[DONE]").await
+            && self.write("0\r\n\r\n").await
+    }
+
+    async fn chunk(&mut self, delta: &Value, finish: Option<&str>) -> bool {
+        let chunk = json!({ "id": "c", "object": "chat.completion.chunk", "model": "scripted",
+            "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] });
+        self.event(&chunk.to_string()).await
+    }
+
+    /// The results of tools that were sent, each as its call's id and its text.
+    #[must_use]
+    pub fn results(&self) -> Vec<(String, String)> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let messages = self.body["messages"].as_array().into_iter().flatten();
+        messages
+            .filter(|row| row["role"] == "tool")
+            .map(|row| (text(&row["tool_call_id"]), text(&row["content"])))
+            .collect()
+    }
+
     /// Refuses the request with an HTTP status and an error in the provider's form.
     pub async fn refuse(self, status: u16, message: &str) -> bool {
         self.refuse_with(status, "", message).await

@@ -72,7 +72,7 @@ fn every_page_stands_in_the_table_of_contents() {
 fn room(name: &str) -> Option<PathBuf> {
     let path = match name {
         "core" | "sim" => name.to_owned(),
-        "text" | "wire" | "driver" | "store" | "models" | "server" | "gateway" => {
+        "text" | "wire" | "driver" | "store" | "models" | "tools" | "server" | "gateway" => {
             format!("shells/{name}")
         }
         "bench" | "coverage" => format!("tests/{name}"),
