@@ -7,6 +7,7 @@
 mod fallbacks;
 mod retries;
 mod strikes;
+mod tools;
 mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -211,7 +212,7 @@ struct Plant {
     claimed: BTreeSet<RunId>,
     /// The priorities that messages were sent with.
     priorities: BTreeMap<RunId, Priority>,
-    /// Runs that were told to ask their model again.
+    /// Runs that were told to ask their model again, or of which a person was asked.
     waiting: BTreeSet<RunId>,
     /// The last attempt of a run, the bytes of its calls before, and of that one.
     texts: BTreeMap<RunId, (Attempt, u64, u64)>,
@@ -266,6 +267,9 @@ impl Plant {
         if self.fault.is_of_fallbacks() {
             self.before_fallback(input);
             return Before::Pass;
+        }
+        if self.fault.is_of_tools() {
+            return self.before_tool(input);
         }
         match (self.fault, input) {
             (
@@ -398,6 +402,9 @@ impl Plant {
         }
         if self.fault.is_of_fallbacks() {
             return self.after_fallback(outputs);
+        }
+        if self.fault.is_of_tools() {
+            return self.after_tool(input, outputs);
         }
         match self.fault {
             Fault::LateAppend => self.late_append(input, outputs),

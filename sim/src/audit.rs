@@ -166,6 +166,7 @@ fn minimum(fault: Fault) -> usize {
         // A message, its call and the call's failure, and those of the next one; or time.
         Fault::ChainUnending | Fault::LimitsOfTheFirst => 5,
         _ if fault.is_of_fallbacks() => 3,
+        _ if fault.is_of_tools() => tools(fault),
         _ => turns(fault),
     }
 }
@@ -184,6 +185,41 @@ fn retries(fault: Fault) -> usize {
         // The same, and text before it, or time that has to pass.
         Fault::RetryDropped | Fault::FailedTextUnsaved | Fault::RetryForEver => 4,
         // The same, and the next call with its text.
+        _ => 6,
+    }
+}
+
+/// The same for faults of tool calls, which strike always.
+fn tools(fault: Fault) -> usize {
+    match fault {
+        // A message, what its answer asks for, and that it is whole.
+        Fault::LaunchLost
+        | Fault::LaunchTwice
+        | Fault::LaunchAll
+        | Fault::ToolTwice
+        | Fault::ToolUnstarted
+        | Fault::ToolBeforeLaunch
+        | Fault::ToolStoppedAtOnce
+        | Fault::ToolEndTwice
+        | Fault::ToolEndRetold
+        | Fault::ToolEndHeardWrong
+        | Fault::ResultAltered
+        | Fault::ResultLost
+        | Fault::ApprovalShort => 3,
+        // The same, and another call, or the pause in which the tool ends.
+        Fault::ToolEndLost | Fault::CallUnheard | Fault::ResultSwapped | Fault::CallsUnbounded => 4,
+        // The same, and a person's word, a refusal with its report, a stop, or time.
+        Fault::LaunchBelieved
+        | Fault::LastResultLost
+        | Fault::ApprovalUnasked
+        | Fault::ApprovalForEver
+        | Fault::ApprovalCharged
+        | Fault::AllowedEarly
+        | Fault::WordRetold
+        | Fault::WordUnanswered => 5,
+        // Round after round, up to the bound and one more.
+        Fault::RoundsUnbounded => 8,
+        // The same as the first, and a pause, what the tool or a person does, and time.
         _ => 6,
     }
 }
@@ -211,14 +247,14 @@ fn turns(fault: Fault) -> usize {
         | Fault::BoundElsewhere
         | Fault::AlongUnanswered
         | Fault::DroppedAnswered
-        | Fault::DropBlamed
-        | Fault::QueueOpen => 3,
+        | Fault::DropBlamed => 3,
         // The same, and what happens before the turn ends; one message more; a second call;
         // time that has to pass.
         Fault::AlongSwapped
         | Fault::AlongUnended
         | Fault::AlongFinalTwice
         | Fault::WaitedAlone
+        | Fault::QueueOpen
         | Fault::PendingLost
         | Fault::InterruptOther
         | Fault::QuietForEver

@@ -5,12 +5,12 @@
 //! the front door; one in which no new pair turns up any more has reached its plateau.
 
 use tidegate_core::{
-    AcceptReport, Answer, ClaimReport, ConfigureReport, Event, Input, LoadReport, LookupReport,
-    ModelEnd, ModelFact, Output, ResetReport, SettleReport, WaitResult,
+    AcceptReport, Answer, ClaimReport, ConfigureReport, Event, Input, LaunchReport, LoadReport,
+    LookupReport, ModelEnd, ModelFact, Output, ResetReport, SettleReport, ToolFact, WaitResult,
 };
 
 /// Names of the inputs and reports, in the order of [`input_at`].
-const INPUTS: [&str; 42] = [
+const INPUTS: [&str; 51] = [
     "submit",
     "wait",
     "abort",
@@ -53,10 +53,19 @@ const INPUTS: [&str; 42] = [
     "configured: committed",
     "configured: not owner",
     "configured: refused",
+    "model: calling",
+    "model: call",
+    "launched: committed",
+    "launched: fenced",
+    "launched: not owner",
+    "launched: refused",
+    "tool: output",
+    "tool: ended",
+    "decide",
 ];
 
 /// Names of the outputs, answers and events, in the order of [`output_at`].
-const OUTPUTS: [&str; 35] = [
+const OUTPUTS: [&str; 44] = [
     "load",
     "accept",
     "claim",
@@ -92,6 +101,15 @@ const OUTPUTS: [&str; 35] = [
     "event: seen",
     "event: retrying",
     "event: fallback",
+    "launch",
+    "start tool",
+    "cancel tool",
+    "answer: decided",
+    "event: tool start",
+    "event: tool asked",
+    "event: tool decided",
+    "event: tool output",
+    "event: tool end",
 ];
 
 /// How the ends of model calls are told apart.
@@ -234,6 +252,8 @@ const fn input_at(input: &Input) -> usize {
             ModelFact::Text { .. } => 30,
             ModelFact::Finished => 31,
             ModelFact::Ended(_) => 32,
+            ModelFact::Calling => 42,
+            ModelFact::Call(_) => 43,
         },
         Input::Drain { .. } => 33,
         Input::Reset { .. } => 34,
@@ -248,6 +268,17 @@ const fn input_at(input: &Input) -> usize {
             ConfigureReport::NotOwner => 40,
             ConfigureReport::Refused(_) => 41,
         },
+        Input::Launched { report, .. } => match report {
+            LaunchReport::Committed => 44,
+            LaunchReport::Fenced => 45,
+            LaunchReport::NotOwner => 46,
+            LaunchReport::Refused(_) => 47,
+        },
+        Input::Tool { fact, .. } => match fact {
+            ToolFact::Output { .. } => 48,
+            ToolFact::Ended(_) => 49,
+        },
+        Input::Decide { .. } => 50,
     }
 }
 
@@ -276,6 +307,7 @@ const fn output_at(output: &Output) -> Option<usize> {
             Answer::Rejected(_) => 14,
             Answer::Reset { .. } => 27,
             Answer::Queue { .. } => 28,
+            Answer::Decided { .. } => 38,
         },
         Output::Publish { event, .. } => match event {
             Event::Start { .. } => 15,
@@ -287,6 +319,11 @@ const fn output_at(output: &Output) -> Option<usize> {
             Event::Seen => 32,
             Event::Retrying { .. } => 33,
             Event::Fallback { .. } => 34,
+            Event::ToolStart { .. } => 39,
+            Event::ToolAsked { .. } => 40,
+            Event::ToolDecided { .. } => 41,
+            Event::ToolOutput { .. } => 42,
+            Event::ToolEnd { .. } => 43,
         },
         Output::Release { .. } => 19,
         Output::Forget { .. } => 20,
@@ -295,6 +332,9 @@ const fn output_at(output: &Output) -> Option<usize> {
         Output::Drained => 24,
         Output::Reset { .. } => 25,
         Output::Configure { .. } => 26,
+        Output::Launch { .. } => 35,
+        Output::StartTool { .. } => 36,
+        Output::CancelTool { .. } => 37,
         Output::Halt(_) => return None,
     })
 }

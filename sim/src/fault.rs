@@ -221,6 +221,70 @@ faults! {
     ChainUnending = "chain-unending", "a chain has its first provider once more at its end, always";
     /// Limits of another provider.
     LimitsOfTheFirst = "limits-of-the-first", "every fallback has the limits of the first provider, always";
+    /// A checkpoint is not ordered.
+    LaunchLost = "launch-lost", "the checkpoint of tool calls is dropped, always";
+    /// A checkpoint is ordered twice.
+    LaunchTwice = "launch-twice", "the checkpoint of tool calls is ordered twice, always";
+    /// A refused checkpoint is taken for a durable one.
+    LaunchBelieved = "launch-believed", "a checkpoint that the store refused is reported as committed, always";
+    /// A checkpoint lets all calls start.
+    LaunchAll = "launch-all", "a checkpoint lets every call of its answer start, always";
+    /// A tool starts twice.
+    ToolTwice = "tool-twice", "a tool call is started twice, always";
+    /// A tool never starts.
+    ToolUnstarted = "tool-unstarted", "the order to start a tool call is dropped, always";
+    /// A tool starts too early.
+    ToolBeforeLaunch = "tool-before-launch", "tool calls start when their checkpoint is ordered, always";
+    /// A tool is not stopped.
+    ToolUnstopped = "tool-unstopped", "the order to stop a tool call is dropped, always";
+    /// A tool is stopped too early.
+    ToolStoppedAtOnce = "tool-stopped-at-once", "each tool call that starts is told to stop, always";
+    /// A tool without a limit.
+    ToolForEver = "tool-for-ever", "the core is told of a tool limit a thousand times as long, always";
+    /// A tool with another limit.
+    ToolShort = "tool-short", "the core is told of half the tool limit, always";
+    /// A stop without a bound.
+    StopForEver = "stop-for-ever", "the core is told to wait for a stopped tool a thousand times as long, always";
+    /// The end of a tool is not told.
+    ToolEndLost = "tool-end-lost", "that a tool call has ended is not told, always";
+    /// The end of a tool is told twice.
+    ToolEndTwice = "tool-end-twice", "the end of a tool call is told twice, always";
+    /// The end of a tool is told as another one.
+    ToolEndRetold = "tool-end-retold", "a tool call that succeeded is told as failed, and any other one as succeeded, always";
+    /// The end of a tool is heard as another one.
+    ToolEndHeardWrong = "tool-end-heard-wrong", "the success of a tool reaches the core as a failure, always";
+    /// Output of a tool is told too short.
+    ToolOutputShort = "tool-output-short", "an event of a tool's output names less than it shows, always";
+    /// A call is not heard.
+    CallUnheard = "call-unheard", "that an answer asks for a tool call never reaches the core, always";
+    /// A result is another one.
+    ResultAltered = "result-altered", "the first result that a claim writes is another one, always";
+    /// A result is left out.
+    ResultLost = "result-lost", "the last result that a claim writes is left out, always";
+    /// Results change places.
+    ResultSwapped = "result-swapped", "the first two results that a claim writes change places, always";
+    /// Results of an ended run are left out.
+    LastResultLost = "last-result-lost", "the results that the end of a run writes are left out, always";
+    /// Answers may ask for ever.
+    RoundsUnbounded = "rounds-unbounded", "the core is told of no bound of rounds, always";
+    /// Answers may ask for everything.
+    CallsUnbounded = "calls-unbounded", "the core is told of no bound of calls, always";
+    /// Nobody is asked.
+    ApprovalUnasked = "approval-unasked", "the core is told to ask nobody, always";
+    /// A question stays open.
+    ApprovalForEver = "approval-for-ever", "the core is told to wait for people a thousand times as long, always";
+    /// A question is closed too early.
+    ApprovalShort = "approval-short", "the core is told to wait for people half as long, always";
+    /// A run pays for the time of people.
+    ApprovalCharged = "approval-charged", "a run of which a person was asked has half of what is left of its budget at each claim, always";
+    /// An allowance is told too early.
+    AllowedEarly = "allowed-early", "who allows a call is told so when its checkpoint is ordered, always";
+    /// A denial is not heard.
+    DenialUnheard = "denial-unheard", "every word on a call reaches the core as an allowance, always";
+    /// A word is told as the other one.
+    WordRetold = "word-retold", "a person's word on a call is shown as the other one, always";
+    /// A word is not answered.
+    WordUnanswered = "word-unanswered", "that a word on a call counts is not answered, always";
     /// The one that must always fail.
     Canary = "canary", "every answer is dropped: a campaign that stays green with it judges nothing";
 }
@@ -238,7 +302,12 @@ impl Fault {
 
     /// Whether it is one of the chain of providers.
     pub(crate) fn is_of_fallbacks(self) -> bool {
-        self >= Self::FallbackSkipped && self < Self::Canary
+        self >= Self::FallbackSkipped && self < Self::LaunchLost
+    }
+
+    /// Whether it is one of tool calls.
+    pub(crate) fn is_of_tools(self) -> bool {
+        self >= Self::LaunchLost && self < Self::Canary
     }
 
     /// The fault of a name.

@@ -4,9 +4,9 @@
 //! list and the counts; a run notes, a campaign adds up and names what is missing.
 
 use tidegate_core::{
-    AcceptReport, Answer, ClaimReport, Event, Failure, Input, Limit, LoadReport, LookupReport,
-    ModelFact, OrderKind, Outcome, Output, Place, Rejection, ResetReport, SettleReport, Subject,
-    Terminal, Timer, WaitResult,
+    AcceptReport, Answer, CallEnd, ClaimReport, Event, Failure, Input, LaunchReport, Limit,
+    LoadReport, LookupReport, ModelFact, OrderKind, Outcome, Output, Place, Rejection, ResetReport,
+    SettleReport, Subject, Terminal, Timer, WaitResult,
 };
 
 use crate::adapter::Trick;
@@ -209,6 +209,84 @@ marks! {
     AbortedLed = "a run was stopped while it claimed for the next provider",
     /// The process died between two providers.
     DiedLed = "the process died while a run claimed for the next provider",
+    /// A tool succeeded.
+    ToolOk = "a tool succeeded",
+    /// A tool failed.
+    ToolFailed = "a tool failed",
+    /// A tool was stopped at its limit.
+    ToolTimedOut = "a tool was stopped at its limit",
+    /// A tool was stopped with its run.
+    ToolCancelled = "a tool was stopped with its run",
+    /// A tool did not stop.
+    ToolUnknown = "a tool that did not stop was given up",
+    /// A call was skipped.
+    ToolSkipped = "a call was skipped",
+    /// A call named no tool.
+    NoSuchTool = "a call named no tool that there is",
+    /// A call had wrong arguments.
+    BadArguments = "a call had wrong arguments",
+    /// A person did not allow a call.
+    Denied = "a person did not allow a call",
+    /// Nobody decided.
+    Expired = "nobody decided on a call in time",
+    /// A question was void.
+    Stale = "a question was void when its process had died",
+    /// A started call of an earlier life.
+    UnknownAfter = "a call of an earlier life was recorded as unknown",
+    /// A person allowed a call.
+    Allowed = "a person allowed a call",
+    /// Another word came later.
+    AlreadyDecided = "another word on a call came too late",
+    /// The same word came again.
+    DecidedAgain = "the same word on a call came twice",
+    /// Nobody waited for a word.
+    NotAsked = "a word came on a call that waited for none",
+    /// Two questions at once.
+    TwoAsked = "two questions of a run were open at once",
+    /// The store refused a checkpoint.
+    LaunchRefused = "the store refused a checkpoint",
+    /// A checkpoint was fenced.
+    LaunchFenced = "a checkpoint was stopped by its fence",
+    /// A checkpoint was written for an allowed call.
+    LaunchedLater = "an allowed call had a checkpoint of its own",
+    /// Calls ran side by side.
+    SideBySide = "two calls of an answer ran side by side",
+    /// An answer asked for too many calls.
+    TooManyCalls = "an answer asked for more calls than it may",
+    /// A run asked for too many rounds.
+    TooManyRounds = "a run that asked for tools once more than it may was ended",
+    /// A run completed behind its tools.
+    ToolsThenDone = "a run completed after its tools",
+    /// A call failed behind tools.
+    RetriedBehind = "a run asked its model again after its tools",
+    /// Another provider behind tools.
+    LedBehind = "a run asked the next provider after its tools",
+    /// An answer broke off.
+    CallsBroken = "an answer broke off while it asked for tools",
+    /// An answer hung.
+    CallsHung = "an answer hung while it asked for tools",
+    /// A message steered in.
+    SteeredIn = "a message steered in behind the results of tools",
+    /// A tool ended too late.
+    ToolLate = "a tool ended when nobody waited for it any more",
+    /// A tool outlived its process.
+    Orphan = "a tool ended when its process was dead",
+    /// A budget passed.
+    BudgetTools = "a budget passed while tools were at work",
+    /// A stop came.
+    AbortedTools = "a run was stopped while its tools were at work",
+    /// A stop came while a person was asked.
+    AbortedAsked = "a run was stopped while a person was asked",
+    /// An interrupt came.
+    InterruptedTools = "a run was interrupted while its tools were at work",
+    /// A reset came.
+    ResetTools = "a session began anew while its tools were at work",
+    /// Another writer came.
+    SupersededTools = "a run was superseded while its tools were at work",
+    /// A drain was over.
+    DrainedTools = "a drain was over while tools were at work",
+    /// The process died.
+    DiedTools = "the process died while tools were at work",
 }
 
 /// How often each mark was reached.
@@ -284,6 +362,11 @@ impl Marks {
                 report: ClaimReport::Refused(_),
                 ..
             } => self.hit(Mark::ClaimRefused),
+            Input::Launched { report, .. } => match report {
+                LaunchReport::Fenced => self.hit(Mark::LaunchFenced),
+                LaunchReport::Refused(_) => self.hit(Mark::LaunchRefused),
+                LaunchReport::Committed | LaunchReport::NotOwner => {}
+            },
             Input::Settled { report, .. } => match report {
                 SettleReport::Fenced => self.hit(Mark::SettleFenced),
                 SettleReport::Refused(_) => self.hit(Mark::SettleRefused),
@@ -317,7 +400,11 @@ impl Marks {
                 ModelFact::Alive => self.hit(Mark::Alive),
                 ModelFact::Reasoning => self.hit(Mark::Reasoning),
                 ModelFact::Finished => self.hit(Mark::Finished),
-                ModelFact::Structure | ModelFact::Text { .. } | ModelFact::Ended(_) => {}
+                ModelFact::Structure
+                | ModelFact::Calling
+                | ModelFact::Call(_)
+                | ModelFact::Text { .. }
+                | ModelFact::Ended(_) => {}
             },
             _ => {}
         }
@@ -337,6 +424,10 @@ impl Marks {
                 event: Event::Waited { .. },
                 ..
             } => self.hit(Mark::Waited),
+            Output::Publish {
+                event: Event::ToolEnd { end, .. },
+                ..
+            } => self.call(*end),
             Output::Sleep {
                 why: Some(Timer::Debounce(_)),
                 ..
@@ -355,12 +446,30 @@ impl Marks {
         }
     }
 
+    /// How a call ended.
+    fn call(&mut self, end: CallEnd) {
+        self.hit(match end {
+            CallEnd::Ok => Mark::ToolOk,
+            CallEnd::Failed => Mark::ToolFailed,
+            CallEnd::TimedOut => Mark::ToolTimedOut,
+            CallEnd::Cancelled => Mark::ToolCancelled,
+            CallEnd::Unknown => Mark::ToolUnknown,
+            CallEnd::Skipped => Mark::ToolSkipped,
+            CallEnd::NoSuchTool => Mark::NoSuchTool,
+            CallEnd::BadArguments => Mark::BadArguments,
+            CallEnd::Denied => Mark::Denied,
+            CallEnd::Expired => Mark::Expired,
+            CallEnd::Stale => return,
+        });
+    }
+
     fn end(&mut self, terminal: &Terminal) {
         self.hit(match terminal.outcome {
             Outcome::Completed => Mark::Completed,
             Outcome::Failed(Failure::Provider { .. }) => Mark::ProviderFailed,
             Outcome::Failed(Failure::Incomplete) => Mark::Incomplete,
             Outcome::Failed(Failure::ReplyTooLarge) => Mark::TooLarge,
+            Outcome::Failed(Failure::TooManyRounds) => Mark::TooManyRounds,
             Outcome::TimedOut { limit, .. } => match limit {
                 Limit::Budget => Mark::Budget,
                 Limit::FirstEvent => Mark::FirstEvent,
@@ -394,6 +503,8 @@ impl Marks {
                 Rejection::SessionChanged => Mark::SessionChanged,
                 Rejection::LaneClosed => Mark::LaneClosed,
                 Rejection::SessionBusy => Mark::SessionBusy,
+                Rejection::NotAsked => Mark::NotAsked,
+                Rejection::AlreadyDecided => Mark::AlreadyDecided,
                 Rejection::NotOwner => return,
             },
             Answer::Wait { result, .. } => match result {
@@ -411,6 +522,7 @@ impl Marks {
             Answer::Aborted { runs } if !runs.is_empty() => Mark::AbortNamed,
             Answer::Reset { .. } => Mark::Reset,
             Answer::Queue { .. } => Mark::QueueTold,
+            Answer::Decided { .. } => return,
             Answer::Accepted { place, .. } => match place {
                 Place::Steering { .. } => Mark::Steering,
                 Place::Interrupting { .. } => Mark::Interrupting,
@@ -431,6 +543,10 @@ impl Marks {
                 ..
             } => self.hit(Mark::DroppedRow),
             Wrote::Saved { .. } => self.hit(Mark::Saved),
+            Wrote::Row {
+                kind: RowKind::Result(_, CallEnd::Stale),
+                ..
+            } => self.hit(Mark::Stale),
             Wrote::Receipt { terminal, .. } if terminal.outcome == Outcome::Superseded => {
                 self.hit(Mark::Superseded);
             }

@@ -14,7 +14,7 @@ use crate::fault::Fault;
 
 /// The format of recordings. Raised with every change of what the world draws, in which order
 /// or from what, and with every change of the string itself.
-pub const RECORDING_VERSION: u32 = 6;
+pub const RECORDING_VERSION: u32 = 7;
 
 /// What every recording begins with; the version and a hyphen follow.
 const PREFIX: &str = "tg";
@@ -421,19 +421,19 @@ mod tests {
 
     #[test]
     fn a_recording_of_another_format_is_refused_with_both_versions() {
-        let other = seed(7).to_string().replace("tg6-", "tg9-");
+        let other = seed(7).to_string().replace("tg7-", "tg9-");
         let error = other.parse::<Recording>().expect_err("another format");
         assert_eq!(error, RecordingError::OtherVersion { found: 9 });
         let said = error.to_string();
         assert!(
-            said.contains("format 9") && said.contains("format 6"),
+            said.contains("format 9") && said.contains("format 7"),
             "{said}"
         );
     }
 
     #[test]
     fn what_is_no_recording_or_a_damaged_one_is_refused() {
-        for text in ["", "4711", "tg-", "tgx-00", "# tg6-00"] {
+        for text in ["", "4711", "tg-", "tgx-00", "# tg7-00"] {
             assert_eq!(
                 text.parse::<Recording>(),
                 Err(RecordingError::NotOne),
@@ -447,7 +447,7 @@ mod tests {
                 Err(RecordingError::Damaged)
             );
         }
-        let altered = string.replace("tg6-", "tg6-z");
+        let altered = string.replace("tg7-", "tg7-z");
         assert_eq!(altered.parse::<Recording>(), Err(RecordingError::Damaged));
     }
 }

@@ -80,6 +80,7 @@ pub fn run_choices<'a>(
     let mut world = World::new(choices, options.fault, watch);
     world.run();
     world.marks.add(&world.checks.retries.reached);
+    world.marks.add(&world.checks.tools.reached);
     Report {
         digest: world.digest.finish(),
         inputs: world.inputs,

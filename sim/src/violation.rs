@@ -176,6 +176,36 @@ codes! {
     FallbackUntrue = "fallback-untrue", "P15 P40", "a call went to another provider than was told, or what was told of the failure is not how it was";
     /// The next provider was not asked at once.
     FallbackLate = "fallback-late", "P15 L1", "a run was told that the next provider is asked and did not claim for it at once";
+    /// A call started without its checkpoint.
+    ToolUnlaunched = "tool-unlaunched", "I34 law 12", "a tool call started whose checkpoint is not durable, or that no checkpoint let start";
+    /// A call started twice.
+    ToolTwice = "tool-twice", "I34 law 12", "a tool call started twice, in one life or in several";
+    /// A call that may not start.
+    ToolUncalled = "tool-uncalled", "I33 P27 P38", "a tool call was to start that can't be carried out, was one too many, or had not been allowed by a person";
+    /// A call that nobody carries out.
+    ToolIdle = "tool-idle", "L1 L3", "a tool call, or a run with all results of its calls, stood still although nothing was waited for";
+    /// A tool beyond its limit.
+    ToolLong = "tool-long", "P12 L6", "a tool was not stopped when its limit had passed, or its stop was waited for beyond the bound";
+    /// A tool stopped too soon.
+    ToolEarly = "tool-early", "P14 P37", "a tool was stopped before its limit, or given up before its bound, although its run went on";
+    /// A tool that outlives its run.
+    ToolLeft = "tool-left", "I40 P17", "a run ended or was let go while a tool ran that was not told to stop, or not waited for as long as it had to be";
+    /// A round against the rules.
+    RoundWrong = "round-wrong", "P08 P38 I33", "a checkpoint is not of the calls of a whole answer, or a run went on as if its answer had asked for none";
+    /// Too many rounds.
+    RoundsMany = "rounds-many", "L1 law 9", "a run's answers asked for tools more often than they may, or it was ended for that although they had not";
+    /// A call told wrongly.
+    ToolUntold = "tool-untold", "R96", "a tool call was not told to start and to end once each, in order, or its output has a hole";
+    /// A result that is not so.
+    ResultUntrue = "result-untrue", "P08 P40 law 10", "a tool call ended as something that is not so";
+    /// A result that is missing.
+    ResultMissing = "result-missing", "P08 I24", "a tool call has not exactly one result, in order, directly behind the answer that asks for it";
+    /// An allowance told before it is durable.
+    ApprovalEarly = "approval-early", "P27 I34", "a person was told that a call is allowed before that was durable";
+    /// A word answered wrongly.
+    ApprovalUntrue = "approval-untrue", "P27 P40", "a person's word on a call was not answered, told or heeded as it had to be: the first counts";
+    /// A question without an end.
+    ApprovalLate = "approval-late", "L15 P27", "a question stayed open beyond its limit";
     /// A limit fired too early.
     LimitEarly = "limit-early", "P11 P14", "a run was ended as silent before its limit had passed";
     /// Content was not freed.
@@ -236,6 +266,9 @@ impl Code {
             | Self::OverBudget
             | Self::IdleLane
             | Self::Spin
+            | Self::ToolIdle
+            | Self::ToolLong
+            | Self::ApprovalLate
             | Self::Silent => Kind::Liveness,
             _ => Kind::Violation,
         }

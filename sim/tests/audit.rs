@@ -51,6 +51,8 @@ const TABLE: &[(Fault, &[Code])] = &[
             Code::OverBudget,
             Code::TwoActive,
             Code::OverCap,
+            // A call that goes on speaks when nobody listens any more.
+            Code::SeenUntrue,
         ],
     ),
     (Fault::OrderSwapped, &[Code::Overtaken]),
@@ -58,10 +60,15 @@ const TABLE: &[(Fault, &[Code])] = &[
         Fault::TwoWriters,
         &[Code::TwoActive, Code::OverCap, Code::Overtaken],
     ),
-    // The third claim may be one of a run that asks its model again.
+    // The third claim may be one of a run that asks its model again, or behind its tools.
     (
         Fault::ClaimLate,
-        &[Code::IdleLane, Code::OverCap, Code::BudgetGrew],
+        &[
+            Code::IdleLane,
+            Code::OverCap,
+            Code::BudgetGrew,
+            Code::ToolIdle,
+        ],
     ),
     (Fault::FinalAltered, &[Code::EndUntrue]),
     (Fault::AcceptedLost, &[Code::AnswerTwice, Code::Unanswered]),
@@ -80,7 +87,8 @@ const TABLE: &[(Fault, &[Code])] = &[
     (Fault::WaitShort, &[Code::WaitUntrue]),
     (Fault::AbortLies, &[Code::AbortUntrue]),
     (Fault::AbortForgotten, &[Code::AbortLate, Code::Unanswered]),
-    (Fault::AbortUndone, &[Code::AbortUndone]),
+    // A death may come before its answer was out.
+    (Fault::AbortUndone, &[Code::AbortUndone, Code::AfterEnd]),
     (Fault::FinishUnseen, &[Code::TailLong, Code::LimitEarly]),
     (Fault::SaveShort, &[Code::SaveShort]),
     (Fault::DeadlineStale, &[Code::DeadlineOrphan]),
@@ -95,7 +103,10 @@ const TABLE: &[(Fault, &[Code])] = &[
     (Fault::AlongSwapped, &[Code::Overtaken]),
     (Fault::AlongUncalled, &[Code::AlongWrong, Code::Overtaken]),
     // What jumps its queue may jump the line of its lane too.
-    (Fault::QueueJumped, &[Code::Overtaken, Code::OverCap]),
+    (
+        Fault::QueueJumped,
+        &[Code::Overtaken, Code::OverCap, Code::LaneOrder],
+    ),
     (Fault::BoundRuns, &[Code::BoundRan]),
     (Fault::BoundElsewhere, &[Code::BoundUntrue]),
     (Fault::AlongUnanswered, &[Code::Unanswered]),
@@ -105,7 +116,12 @@ const TABLE: &[(Fault, &[Code])] = &[
     (Fault::DropBlamed, &[Code::DropWrong]),
     (
         Fault::QueueOpen,
-        &[Code::OverQueue, Code::Overtaken, Code::LaneOrder],
+        &[
+            Code::OverQueue,
+            Code::Overtaken,
+            Code::LaneOrder,
+            Code::PlaceUntrue,
+        ],
     ),
     (Fault::RoomRefused, &[Code::RefusedWrongly]),
     (Fault::ModeOther, &[Code::ModeUntrue]),
@@ -166,6 +182,72 @@ const TABLE: &[(Fault, &[Code])] = &[
         ],
     ),
     (Fault::LimitsOfTheFirst, &[Code::Silent, Code::LimitEarly]),
+    (Fault::LaunchLost, &[Code::ToolIdle, Code::DeadlineOrphan]),
+    (Fault::LaunchTwice, &[Code::RoundWrong]),
+    // What waits for an allowance of the refused checkpoint is told so.
+    (
+        Fault::LaunchBelieved,
+        &[Code::ToolUnlaunched, Code::ToolUntold, Code::ApprovalEarly],
+    ),
+    (Fault::LaunchAll, &[Code::ToolUncalled]),
+    (Fault::ToolTwice, &[Code::ToolTwice]),
+    (
+        Fault::ToolUnstarted,
+        &[Code::ToolIdle, Code::DeadlineOrphan],
+    ),
+    (Fault::ToolBeforeLaunch, &[Code::ToolUnlaunched]),
+    (
+        Fault::ToolUnstopped,
+        &[
+            Code::ToolLong,
+            Code::ToolLeft,
+            Code::ToolEarly,
+            Code::OverBudget,
+            Code::InterruptUntrue,
+        ],
+    ),
+    // It says at once that it was stopped, or its run goes on as if it had not been.
+    (
+        Fault::ToolStoppedAtOnce,
+        &[
+            Code::ResultUntrue,
+            Code::AfterStop,
+            Code::ToolLong,
+            Code::ToolLeft,
+        ],
+    ),
+    (Fault::ToolForEver, &[Code::ToolLong]),
+    (
+        Fault::ToolShort,
+        &[Code::ResultUntrue, Code::AfterStop, Code::ToolLeft],
+    ),
+    (Fault::StopForEver, &[Code::ToolLong]),
+    (
+        Fault::ToolEndLost,
+        &[Code::ToolUntold, Code::EventGap, Code::ResultMissing],
+    ),
+    (Fault::ToolEndTwice, &[Code::EventGap]),
+    (Fault::ToolEndRetold, &[Code::ResultUntrue]),
+    (Fault::ToolEndHeardWrong, &[Code::ResultUntrue]),
+    (Fault::ToolOutputShort, &[Code::ToolUntold]),
+    (Fault::CallUnheard, &[Code::RoundWrong]),
+    (Fault::ResultAltered, &[Code::ResultMissing]),
+    (Fault::ResultLost, &[Code::ResultMissing]),
+    (Fault::ResultSwapped, &[Code::ResultMissing]),
+    (Fault::LastResultLost, &[Code::ResultMissing]),
+    (Fault::RoundsUnbounded, &[Code::RoundsMany]),
+    (
+        Fault::CallsUnbounded,
+        &[Code::ToolUncalled, Code::ApprovalUntrue],
+    ),
+    (Fault::ApprovalUnasked, &[Code::ToolUncalled]),
+    (Fault::ApprovalForEver, &[Code::ApprovalLate]),
+    (Fault::ApprovalShort, &[Code::ResultUntrue]),
+    (Fault::ApprovalCharged, &[Code::BudgetGrew]),
+    (Fault::AllowedEarly, &[Code::ApprovalEarly]),
+    (Fault::DenialUnheard, &[Code::ApprovalUntrue]),
+    (Fault::WordRetold, &[Code::ApprovalUntrue]),
+    (Fault::WordUnanswered, &[Code::Unanswered]),
     (
         Fault::Canary,
         &[
@@ -174,6 +256,7 @@ const TABLE: &[(Fault, &[Code])] = &[
             Code::AbortLate,
             Code::Overtaken,
             Code::OverCap,
+            Code::InterruptUntrue,
         ],
     ),
 ];

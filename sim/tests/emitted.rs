@@ -46,7 +46,8 @@ fn most_logs_become_scenarios_that_show_the_same_violation() {
 }
 
 /// How a message stands in its conversation, how a session queues, what is stopped or begins
-/// anew and how a process ends: what a log knows of it, the script says.
+/// anew, how a process ends, what tools do and what people say to that: what a log knows of it,
+/// the script says.
 #[test]
 fn the_words_of_conversations_are_emitted() {
     let mut missing = vec![
@@ -66,6 +67,19 @@ fn the_words_of_conversations_are_emitted() {
         " queue as configured",
         " asks how ",
         "process ends",
+        ", arguments, ",
+        ", calls c1",
+        ", calls guarded c",
+        " up to ",
+        " of no tool",
+        " with bad arguments",
+        "tool runs c",
+        " outputs",
+        "tool on cancel of c",
+        " allows c",
+        " denies c",
+        " for launches,",
+        "    tools.rounds ",
     ];
     for seed in 0..100 {
         let mut log = Vec::new();

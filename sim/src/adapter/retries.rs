@@ -23,6 +23,7 @@ pub(super) fn told(fault: Option<Fault>, mut config: Config) -> Config {
         _ => recovery,
     };
     super::fallbacks::told(fault, &mut config);
+    super::tools::told(fault, &mut config);
     config
 }
 

@@ -121,6 +121,7 @@ impl Plant {
                 fence,
                 epoch,
                 terminal,
+                results: Vec::new(),
             },
         );
     }
@@ -180,6 +181,7 @@ impl Plant {
             left_ms: None,
             at: accept.at,
             along: Vec::new(),
+            results: Vec::new(),
         };
         outputs.insert(
             0,

@@ -282,6 +282,7 @@ pub(super) fn claim(fence: Fence) -> Output {
         left_ms: None,
         at: Wall(0),
         along: Vec::new(),
+        results: Vec::new(),
     };
     Output::Claim {
         ticket,

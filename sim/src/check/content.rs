@@ -123,6 +123,17 @@ impl Check for Contents {
                     .insert(ContentOwner::Attempt(fence.run, fence.attempt), 0);
             }
             Output::Save { fence, to, .. } => self.text(at, fence.run, fence.attempt, *to),
+            Output::Launch { fence, launch, .. } => {
+                self.text(at, fence.run, fence.attempt, launch.bytes);
+            }
+            // What the calls have put out lies with the attempt that asked.
+            Output::Claim { fence, claim, .. } if !claim.results.is_empty() => {
+                let asked = Attempt(fence.attempt.0.saturating_sub(1));
+                self.text(at, fence.run, asked, 0);
+            }
+            Output::Settle { fence, results, .. } if !results.is_empty() => {
+                self.text(at, fence.run, fence.attempt, 0);
+            }
             Output::Publish { event, .. } => match event {
                 Event::Text { handle, to, .. } => {
                     if let ContentOwner::Attempt(run, attempt) = handle.owner {
@@ -130,7 +141,14 @@ impl Check for Contents {
                     }
                 }
                 Event::End { terminal, content } => self.named(at, terminal, *content),
+                Event::ToolOutput { call, .. } => {
+                    self.text(at, call.run, call.attempt, 0);
+                }
                 Event::Start { .. }
+                | Event::ToolStart { .. }
+                | Event::ToolAsked { .. }
+                | Event::ToolDecided { .. }
+                | Event::ToolEnd { .. }
                 | Event::Finishing { .. }
                 | Event::Waited { .. }
                 | Event::Bound { .. }

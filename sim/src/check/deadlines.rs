@@ -1,14 +1,14 @@
 //! I59, P04: the deadline that a drain names belongs to somebody who still has it.
 //!
 //! A run has deadlines while it is held, those of its attempt only while its model call goes
-//! on, and its budget also while it waits to ask again; a wait while it is open; a session
-//! while it is held. Keeps its own book of these.
+//! on, and its budget also while it waits to ask again or has tools at work and asks nobody; a
+//! call while it runs or is asked about; a wait while it is open; a session while it is held. Keeps its own book of these.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
-    Answer, Event, Input, LoadReport, ModelFact, Output, RequestId, RunId, SessionId, Subject,
-    Ticket, Timer,
+    Answer, CallId, Event, Input, LoadReport, ModelFact, Output, RequestId, RunId, SessionId,
+    Subject, Ticket, Timer,
 };
 
 use super::{Check, Moment};
@@ -22,6 +22,11 @@ pub(crate) struct Deadlines {
     calls: BTreeMap<RunId, Ticket>,
     /// Runs that wait to ask their model again.
     waiting: BTreeSet<RunId>,
+    /// Runs whose answer asked for tools, until the next claim or the end.
+    rounds: BTreeSet<RunId>,
+    /// Calls that were started, or asked about, and have not ended.
+    tools: BTreeSet<CallId>,
+    asked: BTreeSet<CallId>,
     sessions: BTreeSet<SessionId>,
     waits: BTreeSet<RequestId>,
     draining: bool,
@@ -30,7 +35,14 @@ pub(crate) struct Deadlines {
 impl Deadlines {
     fn has(&self, timer: Timer) -> bool {
         match timer {
-            Timer::Budget(run) => self.calls.contains_key(&run) || self.waiting.contains(&run),
+            Timer::Budget(run) => {
+                let asked = self.asked.iter().any(|call| call.run == run);
+                let round = self.rounds.contains(&run) && !asked;
+                self.calls.contains_key(&run) || self.waiting.contains(&run) || round
+            }
+            Timer::Tool(run, place) => is_of(&self.tools, run, place),
+            Timer::Approval(run, place) => is_of(&self.asked, run, place),
+            Timer::OutputPace(run) => self.rounds.contains(&run),
             Timer::ProviderRetry(run) => self.waiting.contains(&run),
             Timer::FirstEvent(run)
             | Timer::Idle(run)
@@ -45,6 +57,12 @@ impl Deadlines {
             Timer::Drain(_) => self.draining,
         }
     }
+}
+
+/// Whether a call of a run at this place is among these.
+fn is_of(calls: &BTreeSet<CallId>, run: RunId, place: u16) -> bool {
+    let of = |call: &CallId| call.run == run && call.call == place;
+    calls.iter().any(of)
 }
 
 impl Check for Deadlines {
@@ -87,6 +105,13 @@ impl Check for Deadlines {
             }
             Output::Claim { fence, .. } => {
                 self.waiting.remove(&fence.run);
+                self.rounds.remove(&fence.run);
+            }
+            Output::Launch { fence, .. } => {
+                self.rounds.insert(fence.run);
+            }
+            Output::StartTool { call, .. } => {
+                self.tools.insert(*call);
             }
             Output::Publish { run, event, .. } => match event {
                 Event::Retrying { .. } => {
@@ -94,6 +119,17 @@ impl Check for Deadlines {
                 }
                 Event::Finishing { .. } => {
                     self.waiting.remove(run);
+                    self.rounds.remove(run);
+                }
+                Event::ToolAsked { call, .. } => {
+                    self.asked.insert(*call);
+                }
+                Event::ToolDecided { call, .. } => {
+                    self.asked.remove(call);
+                }
+                Event::ToolEnd { call, .. } => {
+                    self.tools.remove(call);
+                    self.asked.remove(call);
                 }
                 _ => {}
             },
@@ -102,6 +138,9 @@ impl Check for Deadlines {
                     self.waiting.remove(run);
                     self.runs.remove(run);
                     self.calls.remove(run);
+                    self.rounds.remove(run);
+                    self.tools.retain(|call| call.run != *run);
+                    self.asked.retain(|call| call.run != *run);
                 }
                 Subject::Session(session) => {
                     self.sessions.remove(session);

@@ -92,6 +92,7 @@ impl Check for Durability {
                 | Answer::Aborted { .. }
                 | Answer::Reset { .. }
                 | Answer::Queue { .. }
+                | Answer::Decided { .. }
                 | Answer::Rejected(_) => {}
             },
             Output::Publish {

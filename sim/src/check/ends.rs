@@ -8,9 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
-    AcceptReport, Answer, Attempt, ClaimOrder, ClaimReport, Config, ConfigureReport, Event, Input,
-    LoadReport, LookupReport, Outcome, Output, RequestId, ResetReport, RunId, Scope, SessionId,
-    SettleReport, Subject, Terminal, Ticket, Time,
+    AcceptReport, Answer, Attempt, CallId, ClaimOrder, ClaimReport, Config, ConfigureReport, Event,
+    Input, LaunchReport, LoadReport, LookupReport, Outcome, Output, RequestId, ResetReport, RunId,
+    Scope, SessionId, SettleReport, Subject, Terminal, Ticket, Time,
 };
 
 use super::{Check, Moment};
@@ -45,6 +45,9 @@ pub(crate) struct Ends {
     marked: BTreeMap<RunId, RequestId>,
     /// Runs that have claimed, by their last attempt: each call has what is left.
     begun: BTreeMap<RunId, (Attempt, Due)>,
+    /// Calls on which a person is asked: their runs' time stands still, from then on.
+    asked: BTreeSet<CallId>,
+    paused: BTreeMap<RunId, Time>,
     /// Runs that the answer to an abort named; over all lives.
     named: BTreeSet<RunId>,
     /// Orders to the store without a report, and since when.
@@ -95,7 +98,26 @@ impl Ends {
         }
     }
 
-    fn asked(&mut self, config: &Config, now: Time, input: &Input) {
+    /// A person is asked about a call.
+    fn pauses(&mut self, at: &Moment<'_>, call: CallId) {
+        self.asked.insert(call);
+        self.paused.entry(call.run).or_insert(at.now);
+    }
+
+    /// A person is not asked about it any more.
+    fn resumes(&mut self, at: &Moment<'_>, call: CallId) {
+        self.asked.remove(&call);
+        if self.asked.iter().any(|other| other.run == call.run) {
+            return;
+        }
+        if let Some(since) = self.paused.remove(&call.run)
+            && let Some((_, due)) = self.begun.get_mut(&call.run)
+        {
+            due.still_ms += at.now.since(since);
+        }
+    }
+
+    fn stopping(&mut self, config: &Config, now: Time, input: &Input) {
         let Input::Abort {
             request,
             session,
@@ -215,7 +237,10 @@ impl Check for Ends {
                 self.released(at.now, *ticket);
                 self.reported(at, *ticket, matches!(report, ConfigureReport::Refused(_)));
             }
-            _ => self.asked(at.config, at.now, input),
+            Input::Launched { ticket, report } => {
+                self.reported(at, *ticket, matches!(report, LaunchReport::Refused(_)));
+            }
+            _ => self.stopping(at.config, at.now, input),
         }
     }
 
@@ -258,6 +283,16 @@ impl Check for Ends {
                 self.acts(at, terminal.run);
                 self.ordered(at, *ticket);
             }
+            Output::Launch { ticket, fence, .. } => {
+                self.acts(at, fence.run);
+                self.ordered(at, *ticket);
+            }
+            Output::StartTool { call, .. } => {
+                self.acts(at, call.run);
+                if self.marked.contains_key(&call.run) {
+                    at.run(Code::AfterStop, call.run);
+                }
+            }
             Output::StartModel { fence, .. } => {
                 self.acts(at, fence.run);
                 if self.marked.contains_key(&fence.run) {
@@ -278,6 +313,14 @@ impl Check for Ends {
                 self.claimed.insert(*run);
             }
             Output::Publish {
+                event: Event::ToolAsked { call, .. },
+                ..
+            } => self.pauses(at, *call),
+            Output::Publish {
+                event: Event::ToolDecided { call, .. } | Event::ToolEnd { call, .. },
+                ..
+            } => self.resumes(at, *call),
+            Output::Publish {
                 run,
                 event: Event::End { terminal, .. },
                 ..
@@ -294,6 +337,8 @@ impl Check for Ends {
                 self.claimed.remove(run);
                 self.marked.remove(run);
                 self.begun.remove(run);
+                self.paused.remove(run);
+                self.asked.retain(|call| call.run != *run);
             }
             _ => {}
         }
@@ -304,7 +349,9 @@ impl Check for Ends {
         if let Some((&request, _)) = abort {
             return at.request(Code::AbortLate, request);
         }
-        let run = self.begun.iter().find(|(_, (_, due))| self.late(at, *due));
+        let mut begun = self.begun.iter();
+        let run =
+            begun.find(|(run, (_, due))| !self.paused.contains_key(run) && self.late(at, *due));
         if let Some((&run, _)) = run {
             at.run(Code::RunLate, run);
         }

@@ -52,7 +52,11 @@ impl Generations {
             return;
         };
         let now = self.ended.as_ref().is_some_and(|(of, _)| *of == session);
-        let last = matches!(event, Event::End { .. }) || now && matches!(event, Event::Text { .. });
+        let rest = matches!(
+            event,
+            Event::Text { .. } | Event::ToolOutput { .. } | Event::ToolEnd { .. }
+        );
+        let last = matches!(event, Event::End { .. }) || now && rest;
         if self.is_old(session, generation) && !last {
             at.run(Code::OldGeneration, run);
         }
@@ -144,7 +148,14 @@ impl Check for Generations {
             Output::Claim { fence, .. }
             | Output::Save { fence, .. }
             | Output::Settle { fence, .. }
+            | Output::Launch { fence, .. }
             | Output::StartModel { fence, .. } => self.writes(at, fence),
+            Output::StartTool { call, .. } => {
+                let of = self.runs.get(&call.run).copied();
+                if of.is_some_and(|(session, generation)| self.is_old(session, generation)) {
+                    at.run(Code::OldGeneration, call.run);
+                }
+            }
             Output::Lookup { ticket, run } if ticket.subject == Subject::Run(*run) => {
                 self.asked.insert(*run);
             }
@@ -185,7 +196,10 @@ impl Check for Generations {
             } => {
                 self.stored.insert(*session, *generation);
             }
-            Wrote::Claim { fence } | Wrote::Saved { fence } | Wrote::Row { fence, .. } => {
+            Wrote::Claim { fence }
+            | Wrote::Saved { fence }
+            | Wrote::Launched { fence }
+            | Wrote::Row { fence, .. } => {
                 self.is_stored(at, fence);
             }
             Wrote::Receipt { by, .. } => self.is_stored(at, by),

@@ -9,9 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
-    Accept, AcceptReport, Answer, Budget, ClaimOrder, Config, DEFAULT_BUDGET_MS, Event, Fence,
-    Input, LaneName, LoadReport, Output, Place, RequestId, ResetReport, RunId, Scope, SessionId,
-    Subject, Ticket, Time,
+    Accept, AcceptReport, Answer, Budget, CallId, ClaimOrder, Config, DEFAULT_BUDGET_MS, Event,
+    Fence, Input, LaneName, LoadReport, Output, Place, RequestId, ResetReport, RunId, Scope,
+    SessionId, Subject, Ticket, Time,
 };
 
 use super::slots::{Member, Slots};
@@ -25,6 +25,8 @@ struct Holder {
     until: Time,
     /// What its claim took along and has not bound.
     along: Vec<RunId>,
+    /// While a person is asked the lane is kept: for how long beyond that, at least.
+    paused_ms: Option<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -77,6 +79,8 @@ pub(crate) struct Lanes {
     again: BTreeSet<RunId>,
     /// The same for those that were led to the next provider in this step.
     led: BTreeSet<RunId>,
+    /// Calls on which a person is asked.
+    asked: BTreeSet<CallId>,
 }
 
 impl Lanes {
@@ -99,7 +103,8 @@ impl Lanes {
         self.again.remove(&run);
         let holds = |lane: &Lane| lane.holders.iter().any(|h| h.run == run);
         if self.lanes.get(&session).is_some_and(holds) {
-            return; // it asks its model again; or the store refused its claim
+            // It asks its model again; or the store refused its claim.
+            return self.joins(at, fence, claim);
         }
         let now = at.now;
         let at_work = self.at_work(now);
@@ -134,7 +139,61 @@ impl Lanes {
             false => claim.left_ms.unwrap_or(DEFAULT_BUDGET_MS),
         };
         let until = now.plus(allowed).plus(at.config.lane_grace_ms);
-        lane.holders.push(Holder { run, until, along });
+        lane.holders.push(Holder {
+            run,
+            until,
+            along,
+            paused_ms: None,
+        });
+    }
+
+    /// A run at work claims again: what steers into it behind its tools leaves the line.
+    fn joins(&mut self, at: &mut Moment<'_>, fence: &Fence, claim: &ClaimOrder) {
+        let run = fence.run;
+        let Some(lane) = self.lanes.get_mut(&fence.session) else {
+            return;
+        };
+        let Some(holder) = lane.holders.iter_mut().find(|h| h.run == run) else {
+            return;
+        };
+        let new =
+            |other: &&RunId| self.bound.get(other) != Some(&run) && !holder.along.contains(other);
+        let along: Vec<RunId> = claim.along.iter().filter(new).copied().collect();
+        if !lane.waiting.starts_with(&along) {
+            at.run(Code::Overtaken, run);
+        }
+        lane.waiting.retain(|r| !along.contains(r));
+        holder.along.extend(along);
+    }
+
+    /// A person is asked: the run's time stands still, and with it that of its lane.
+    fn pauses(&mut self, at: &Moment<'_>, call: CallId) {
+        self.asked.insert(call);
+        let Some(lane) = self.lane_of(call.run) else {
+            return;
+        };
+        let holder = lane.holders.iter_mut().find(|h| h.run == call.run);
+        if let Some(holder) = holder
+            && holder.paused_ms.is_none()
+        {
+            holder.paused_ms = Some(holder.until.since(at.now));
+            holder.until = Time(u64::MAX);
+        }
+    }
+
+    /// A person is not asked about it any more.
+    fn resumes(&mut self, at: &Moment<'_>, call: CallId) {
+        self.asked.remove(&call);
+        if self.asked.iter().any(|other| other.run == call.run) {
+            return;
+        }
+        if let Some(lane) = self.lane_of(call.run) {
+            for holder in lane.holders.iter_mut().filter(|h| h.run == call.run) {
+                if let Some(ms) = holder.paused_ms.take() {
+                    holder.until = holder.until.min(at.now.plus(ms));
+                }
+            }
+        }
     }
 
     /// The runs at work whose lanes are kept.
@@ -246,6 +305,7 @@ impl Lanes {
         self.again.remove(&run);
         self.ahead.remove(&run);
         self.slots.forget(run);
+        self.asked.retain(|call| call.run != run);
     }
 
     /// An abort was taken in and waits for what it stopped.
@@ -430,7 +490,13 @@ impl Check for Lanes {
             }
             Output::Publish { run, event, .. } => {
                 self.told_waited(at, *run, event);
-                self.event(*run, event);
+                match event {
+                    Event::ToolAsked { call, .. } => self.pauses(at, *call),
+                    Event::ToolDecided { call, .. } | Event::ToolEnd { call, .. } => {
+                        self.resumes(at, *call);
+                    }
+                    _ => self.event(*run, event),
+                }
             }
             Output::Respond { request, answer } => self.answered(at, *request, answer),
             // Not held any more: ended, refused, or taken by another process.

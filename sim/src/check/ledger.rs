@@ -130,6 +130,7 @@ impl Check for Ledger {
             | Wrote::Generation { .. }
             | Wrote::Foreign { .. }
             | Wrote::Row { .. }
+            | Wrote::Launched { .. }
             | Wrote::Saved { .. } => {}
         }
     }

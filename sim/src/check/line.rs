@@ -97,6 +97,23 @@ impl Line {
         self.work.retain(|(m, _)| m.run != run);
     }
 
+    /// A run at work claims again: what it takes along then was to steer into it.
+    fn joins(&mut self, at: &mut Moment<'_>, run: RunId, claim: &ClaimOrder) {
+        let Some(work) = self.work.iter().position(|(m, _)| m.run == run) else {
+            return;
+        };
+        for &other in &claim.along {
+            let Some(message) = self.take(other) else {
+                continue; // bound, or on its way to that
+            };
+            let (head, along) = &mut self.work[work];
+            if message.route != head.route || message.into != Some(run) || !message.durable {
+                at.run(Code::AlongWrong, other);
+            }
+            along.push(message);
+        }
+    }
+
     fn give_back(&mut self, run: RunId) {
         for (_, along) in self.work.iter_mut().filter(|(m, _)| m.run == run) {
             self.waiting.splice(0..0, along.drain(..));
@@ -167,7 +184,8 @@ impl Lines {
         let resumed = line.resumed.iter().position(|m| m.run == run);
         let resumed = resumed.map(|at| line.resumed.remove(at));
         let Some(head) = resumed.or_else(|| line.take(run)) else {
-            return; // a refused claim that is given again
+            // Behind its tools; or a refused claim that is given again.
+            return line.joins(at, run, claim);
         };
         let mut along = Vec::new();
         for &other in &claim.along {

@@ -20,6 +20,7 @@ mod runs;
 pub(crate) mod silence;
 mod slots;
 mod states;
+mod tools;
 mod writers;
 
 use tidegate_core::{Config, Input, Output, RequestId, RunId, SessionId, Subject, Time};
@@ -147,4 +148,5 @@ checks! {
     content: content::Contents,
     ledger: Ledger,
     states: states::States,
+    tools: tools::Tools,
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
     Answer, Event, Input, LoadReport, ModelFact, Outcome, Output, Place, RunId, StopReason,
-    Subject, Ticket, Turn,
+    Subject, Ticket, ToolFact, Turn,
 };
 
 use super::{Check, Moment};
@@ -28,6 +28,8 @@ pub(crate) struct Receipts {
     silent: BTreeMap<Ticket, RunId>,
     /// Calls that go on.
     calls: BTreeMap<RunId, Ticket>,
+    /// Tools that run and were not told to stop.
+    tools: BTreeMap<Ticket, RunId>,
     /// Who must be told in this step that the model has seen the message.
     seen: BTreeSet<RunId>,
     /// Who was told so in this life: another call is no news.
@@ -117,6 +119,12 @@ impl Check for Receipts {
                 }
             }
             Input::Model { ticket, fact } => self.says(*ticket, fact),
+            Input::Tool {
+                ticket,
+                fact: ToolFact::Ended(_),
+            } => {
+                self.tools.remove(ticket);
+            }
             _ => {}
         }
     }
@@ -139,7 +147,14 @@ impl Check for Receipts {
                 self.silent.insert(*ticket, fence.run);
                 self.calls.insert(fence.run, *ticket);
             }
-            Output::CancelModel { ticket } => {
+            Output::StartTool { ticket, call } => {
+                if self.interrupted.contains(&call.run) {
+                    at.run(Code::AfterStop, call.run);
+                }
+                self.tools.insert(*ticket, call.run);
+            }
+            Output::CancelModel { ticket } | Output::CancelTool { ticket } => {
+                self.tools.remove(ticket);
                 self.silent.remove(ticket);
                 self.calls.retain(|_, call| call != ticket);
                 if self
@@ -158,7 +173,8 @@ impl Check for Receipts {
                     },
                 ..
             } => {
-                self.to_stop = self.calls.contains_key(run);
+                let tools = self.tools.values().any(|of| of == run);
+                self.to_stop = tools || self.calls.contains_key(run);
                 // One that is gone by now is nobody's to interrupt.
                 let held = self.held.contains(run);
                 self.told = (held && self.interrupted.insert(*run)).then_some((*run, *by));
@@ -172,6 +188,7 @@ impl Check for Receipts {
                 self.bound.remove(run);
                 self.known.remove(run);
                 self.interrupted.remove(run);
+                self.tools.retain(|_, of| of != run);
             }
             _ => {}
         }

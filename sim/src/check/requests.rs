@@ -26,6 +26,8 @@ enum Owed {
     Reset,
     /// The answer to somebody who sees or changes queue settings.
     Queue,
+    /// The answer to somebody who decided on a call.
+    Decision,
     /// Nothing more.
     Nothing,
 }
@@ -91,6 +93,7 @@ impl Requests {
             | (Owed::Wait { .. }, Answer::Wait { .. } | Answer::Rejected(_))
             | (Owed::Reset, Answer::Reset { .. } | Answer::Rejected(_))
             | (Owed::Queue, Answer::Queue { .. } | Answer::Rejected(_))
+            | (Owed::Decision, Answer::Decided { .. } | Answer::Rejected(_))
             | (Owed::Abort, Answer::Aborted { .. } | Answer::Rejected(_)) => Some(Owed::Nothing),
             _ => None,
         };
@@ -135,6 +138,7 @@ impl Check for Requests {
             Input::Abort { request, .. } => self.ask(*request, Owed::Abort),
             Input::Reset { request, .. } => self.ask(*request, Owed::Reset),
             Input::Configure { request, .. } => self.ask(*request, Owed::Queue),
+            Input::Decide { request, .. } => self.ask(*request, Owed::Decision),
             Input::Leave { request } => {
                 if let Some(request) = self.requests.get_mut(request) {
                     request.left = true;

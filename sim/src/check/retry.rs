@@ -4,77 +4,26 @@
 //!
 //! Keeps its own book of each run's calls in this life of the process. Whether a run must ask
 //! again, must not, or may, is read from `rules`, whether it must ask another provider, from
-//! `chain`; a wait that is told is kept to the millisecond, and without one nothing is waited for. What a campaign has seen of all this is marked here, since only this book knows.
+//! `chain`; a wait that is told is kept to the millisecond, and without one nothing is waited
+//! for. While a person is asked about a tool call a budget stands still (P27, I39). What a
+//! campaign has seen of all this is marked here, since only this book knows.
 
 mod chain;
 mod rules;
+mod run;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
-    Attempt, ClaimOrder, Event, Fence, Input, Limit, ModelFact, Outcome, Output, RunId, StopReason,
-    Subject, Ticket, Time,
+    ClaimOrder, Event, Fence, Input, Limit, ModelEnd, ModelFact, Outcome, Output, RunId,
+    StopReason, Subject, Ticket, Time, ToolFact,
 };
 
-use self::rules::{Past, Place, Span, Trouble, Why, failure, is_silence};
+use self::rules::{Trouble, Why, failure, is_silence};
+use self::run::{Led, Run, Told};
 use super::{Check, Moment};
 use crate::marks::{Mark, Marks};
 use crate::violation::Code;
-
-/// A wait that was told.
-#[derive(Clone, Copy, Debug)]
-struct Wait {
-    until: Time,
-    /// How long the loop stood still meanwhile.
-    still_ms: u64,
-    /// Whether the provider asked for it.
-    asked: bool,
-}
-
-#[derive(Debug, Default)]
-struct Run {
-    /// The call that goes on.
-    call: Option<Ticket>,
-    attempt: Attempt,
-    /// Which provider it asks, and whether that one is still to be claimed for and called.
-    candidate: u16,
-    led: Led,
-    /// Bytes of the reply that came, were shown and were saved, of this attempt.
-    came: u64,
-    shown: u64,
-    saved: u64,
-    past: Past,
-    /// What its last claim left of its budget, and when that is over.
-    left_ms: Option<u64>,
-    budget: Option<Time>,
-    wait: Option<Wait>,
-    /// A silent call was stopped although it had to be made again, or the next provider asked.
-    owed: Option<Code>,
-    /// Why its last call is not made again.
-    why: Option<Why>,
-}
-
-/// How far a run is on its way to the next provider.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Led {
-    /// It is with its provider.
-    #[default]
-    Not,
-    /// It was told that another one is asked, and must claim in the same step.
-    Told,
-    /// It claims.
-    Claims,
-}
-
-/// What was told in this step.
-#[derive(Clone, Copy, Debug)]
-struct Told {
-    run: RunId,
-    call: u16,
-    calls_max: u16,
-    delay_ms: u64,
-    because: Outcome,
-}
 
 /// How a run ends whose call said nothing for too long.
 const SILENT: Outcome = Outcome::TimedOut {
@@ -96,112 +45,6 @@ pub(crate) struct Retries {
     /// Whether the process ends in order.
     drained: bool,
     pub(crate) reached: Marks,
-}
-
-impl Run {
-    /// Judges a wait that was told.
-    fn waits(&mut self, at: &mut Moment<'_>, told: Told, trouble: (Trouble, u64)) {
-        let run = told.run;
-        let config = at.config.recovery;
-        if !self.is_kept() {
-            at.run(Code::RetryText, run);
-        }
-        let span = self.past.failed(&config, at.now, trouble, self.place(at));
-        let Span {
-            least_ms,
-            most_ms,
-            room_ms,
-            asked,
-        } = match span {
-            Ok(span) => span,
-            Err(Why::Lasting | Why::TooLong) => return at.run(Code::RetryWrong, run),
-            Err(Why::Elsewhere) => return at.run(Code::FallbackWrong, run),
-            Err(_) => return at.run(Code::RetryOften, run),
-        };
-        self.past.retries += 1;
-        let code = match told.delay_ms {
-            ms if ms < least_ms => Code::RetryEarly,
-            ms if ms > most_ms => Code::RetryLate,
-            ms if ms > room_ms => Code::RetryOften,
-            _ if told.call != self.past.retries + 1 => Code::RetryUntrue,
-            _ if told.calls_max != self.past.most(&config) + 1 => Code::RetryUntrue,
-            _ => {
-                self.wait = Some(Wait {
-                    until: at.now.plus(told.delay_ms),
-                    still_ms: 0,
-                    asked,
-                });
-                return;
-            }
-        };
-        at.run(code, run);
-    }
-
-    /// Whether all that came of its call was shown and saved.
-    const fn is_kept(&self) -> bool {
-        self.shown == self.came && self.saved == self.came
-    }
-
-    fn place(&self, at: &Moment<'_>) -> Place {
-        Place {
-            behind: chain::behind(at.config, self.candidate),
-            budget: self.budget,
-        }
-    }
-
-    /// What must follow a failure: the same provider must be asked again, or the next one, or
-    /// the run may end.
-    fn owes(&mut self, at: &Moment<'_>, trouble: (Trouble, u64), because: Outcome) -> Option<Code> {
-        if self.must(at, trouble) {
-            return Some(Code::RetryWrong);
-        }
-        let left_ms = chain::left(at.now, self.budget);
-        let next = chain::must(at.config, self.candidate, &self.past, because, left_ms);
-        next.then_some(Code::FallbackWrong)
-    }
-
-    /// Judges that another provider is asked after a failure.
-    fn leads(
-        &mut self,
-        at: &mut Moment<'_>,
-        run: RunId,
-        told: u16,
-        (trouble, because): ((Trouble, u64), Outcome),
-    ) {
-        if self.owes(at, trouble, because) != Some(Code::FallbackWrong) {
-            // Beyond the end of the chain is another matter than a failure that leads nowhere.
-            let code = match chain::leads_on(because) && self.place(at).behind == 0 {
-                true => Code::FallbackOrder,
-                false => Code::FallbackWrong,
-            };
-            at.run(code, run);
-        }
-        if told != self.candidate.saturating_add(1) {
-            at.run(Code::FallbackOrder, run);
-        }
-        self.candidate = told;
-        self.past.with_another();
-        self.led = Led::Told;
-        self.call = None;
-    }
-
-    /// Whether a failed call must be made again: whatever is drawn, the wait fits.
-    fn must(&mut self, at: &Moment<'_>, trouble: (Trouble, u64)) -> bool {
-        let config = at.config.recovery;
-        match self.past.failed(&config, at.now, trouble, self.place(at)) {
-            Ok(span) => {
-                self.why = match trouble.0 {
-                    Trouble::RateLimit => Some(Why::Budget),
-                    _ => Some(Why::Window),
-                };
-                span.most_ms <= span.room_ms
-            }
-            Err(why) => {
-                self.why = Some(why);
-                false
-            }
-        }
-    }
 }
 
 impl Retries {
@@ -234,6 +77,7 @@ impl Retries {
                 self.reached.hit(Mark::AskedWait);
             }
         }
+        run.tools = None;
         if let Some(end) = run.budget.take()
             && claim.left_ms != Some(end.since(at.now))
         {
@@ -255,6 +99,7 @@ impl Retries {
         }
         run.led = Led::Not;
         (run.came, run.shown, run.saved) = (0, 0, 0);
+        (run.calling, run.asks, run.finished) = (false, false, false);
         run.budget = run.left_ms.map(|ms| at.now.plus(ms));
     }
 
@@ -283,6 +128,10 @@ impl Retries {
                 because,
             }),
             &Event::Fallback { candidate, because } => self.led(at, id, candidate, because),
+            Event::ToolAsked { call, .. } => run.pauses(at.now, *call),
+            Event::ToolDecided { call, .. } | Event::ToolEnd { call, .. } => {
+                run.resumes(at.now, *call);
+            }
             Event::Finishing { outcome } => self.ends(at, id, *outcome),
             Event::End { terminal, .. } => {
                 let reset = matches!(
@@ -307,7 +156,7 @@ impl Retries {
             return;
         };
         let failed = self.failed.take_if(|(of, ..)| *of == id);
-        let silent = run.call.is_some() && is_silence(because);
+        let silent = run.call.is_some() && (is_silence(because) || run.hangs(because));
         let (trouble, happened) = match failed {
             Some((_, trouble, ends)) => (trouble, ends),
             // That a silent call is stopped is judged with its limit.
@@ -360,6 +209,17 @@ impl Retries {
             };
             return self.reached.hit(mark);
         }
+        if run.tools.is_some()
+            && let Outcome::TimedOut {
+                limit: Limit::Budget,
+                ..
+            } = outcome
+        {
+            // One that had passed when the last tool ended counts too.
+            if !run.asked.is_empty() || run.budget.is_none_or(|end| at.now < end) {
+                at.run(Code::LimitEarly, id);
+            }
+        }
         if run.led == Led::Claims && matches!(outcome, Outcome::Cancelled { .. }) {
             self.reached.hit(Mark::AbortedLed);
         }
@@ -370,13 +230,16 @@ impl Retries {
         if chain::leads_on(outcome) && run.candidate > 0 && behind == 0 {
             self.reached.hit(Mark::ChainSpent);
         }
+        if run.hangs(outcome) {
+            self.reached.hit(Mark::CallsHung);
+        }
         if matches!(outcome, Outcome::Failed(_)) && behind > 0 && !chain::leads_on(outcome) {
             self.reached.hit(Mark::WrongEverywhere);
         }
         if outcome == Outcome::Completed && run.past.retries > 0 {
             self.reached.hit(Mark::OutagePassed);
         }
-        if is_silence(outcome) {
+        if is_silence(outcome) || run.hangs(outcome) {
             if let Some(code) = run.owed {
                 at.run(code, id);
             }
@@ -399,7 +262,7 @@ impl Retries {
             let of_end = failed.filter(|(of, ..)| *of == told.run);
             // That a silent call is stopped is judged with its limit.
             let open = run.call.is_some() || stopped.contains(&told.run);
-            let silent = open && is_silence(told.because);
+            let silent = open && (is_silence(told.because) || run.hangs(told.because));
             match of_end {
                 Some((_, trouble, ends)) => {
                     run.waits(at, told, trouble);
@@ -433,6 +296,15 @@ impl Retries {
 
 impl Check for Retries {
     fn input(&mut self, _at: &mut Moment<'_>, input: &Input) {
+        if let Input::Tool {
+            ticket,
+            fact: ToolFact::Ended(_),
+        } = input
+        {
+            for run in self.runs.values_mut() {
+                run.running.remove(ticket);
+            }
+        }
         let Input::Model { ticket, fact } = input else {
             return;
         };
@@ -446,8 +318,23 @@ impl Check for Retries {
             return;
         }
         match fact {
-            ModelFact::Text { to } => run.came = run.came.max(*to),
+            ModelFact::Text { to } => {
+                run.finished = false;
+                run.came = run.came.max(*to);
+            }
+            ModelFact::Calling => (run.calling, run.finished) = (true, false),
+            ModelFact::Call(_) => (run.asks, run.finished) = (true, false),
+            ModelFact::Finished => run.finished = true,
+            ModelFact::Reasoning => run.finished = false,
             ModelFact::Ended(end) => {
+                if run.asks && *end == ModelEnd::Completed {
+                    // An answer: whatever was out of order is over.
+                    run.past.answered();
+                    run.tools = Some(0);
+                }
+                if run.calling && *end != ModelEnd::Completed {
+                    self.reached.hit(Mark::CallsBroken);
+                }
                 run.call = None;
                 let failure = failure(*end);
                 self.failed = failure.map(|(trouble, ms, ends)| (id, (trouble, ms), ends));
@@ -475,6 +362,15 @@ impl Check for Retries {
                     && run.call.take_if(|call| call == ticket).is_some()
                 {
                     self.stopped.insert(id);
+                }
+            }
+            Output::StartTool { ticket, call } => {
+                let run = self.runs.entry(call.run).or_default();
+                run.running.insert(*ticket);
+            }
+            Output::CancelTool { ticket } => {
+                for run in self.runs.values_mut() {
+                    run.running.remove(ticket);
                 }
             }
             Output::Save { fence, to, .. } => {
@@ -517,8 +413,13 @@ impl Check for Retries {
             if run.led == Led::Told {
                 return at.run(Code::FallbackLate, id);
             }
+            let still_ms = run.wait.map(|wait| wait.still_ms).or(run.tools);
+            let Some(still_ms) = still_ms else { continue };
+            let late = |end: Time| at.now > end.plus(still_ms + at.slack_ms);
+            if !run.running.is_empty() && run.budget.is_some_and(late) {
+                return at.run(Code::OverBudget, id);
+            }
             let Some(wait) = run.wait else { continue };
-            let late = |end: Time| at.now > end.plus(wait.still_ms + at.slack_ms);
             if late(wait.until) {
                 return at.run(Code::RetryLate, id);
             }
@@ -529,8 +430,13 @@ impl Check for Retries {
     }
 
     fn froze(&mut self, ms: u64) {
-        for wait in self.runs.values_mut().filter_map(|run| run.wait.as_mut()) {
-            wait.still_ms += ms;
+        for run in self.runs.values_mut() {
+            if let Some(wait) = &mut run.wait {
+                wait.still_ms += ms;
+            }
+            if let Some(still_ms) = &mut run.tools {
+                *still_ms += ms;
+            }
         }
     }
 

@@ -33,6 +33,10 @@ struct Told {
     end: Option<ModelEnd>,
     /// Whether the provider said that the model finished, and no output came after it.
     finished: bool,
+    /// Whether arguments of tool calls came on its call.
+    calling: bool,
+    /// Whether its answer is a row of its own, since it asked for tools.
+    recorded: bool,
     /// Whether the call was cancelled: what it says from then on counts for nothing.
     cancelled: bool,
 }
@@ -51,13 +55,15 @@ impl Told {
     fn bears_out(&self, outcome: Outcome) -> bool {
         match outcome {
             Outcome::Completed => {
-                self.end == Some(ModelEnd::Completed) || self.cancelled && self.finished
+                self.end == Some(ModelEnd::Completed)
+                    || self.cancelled && self.finished && !self.calling
             }
             Outcome::Failed(Failure::Provider { .. }) => {
                 matches!(self.end, Some(ModelEnd::Failed(_)))
             }
             Outcome::Failed(Failure::Incomplete) => {
                 matches!(self.end, Some(ModelEnd::Incomplete | ModelEnd::Cancelled))
+                    || self.cancelled && self.finished && self.calling
             }
             Outcome::TimedOut {
                 provider_started, ..
@@ -97,7 +103,14 @@ impl Runs {
                 }
                 told.text_to = *to;
             }
-            Event::Waited { .. } | Event::Bound { .. } | Event::Seen => {}
+            Event::ToolStart { .. } => told.recorded = true,
+            Event::Waited { .. }
+            | Event::Bound { .. }
+            | Event::ToolAsked { .. }
+            | Event::ToolDecided { .. }
+            | Event::ToolOutput { .. }
+            | Event::ToolEnd { .. }
+            | Event::Seen => {}
             // How the call ended is no end of the run.
             Event::Retrying { .. } | Event::Fallback { .. } => {
                 (told.waits, told.end) = (true, None);
@@ -129,6 +142,7 @@ impl Runs {
                         by: StopReason::Reset,
                         ..
                     } => kept <= told.text_to || !told.started,
+                    _ if told.recorded => kept == 0,
                     _ => kept == told.text_to,
                 };
                 if !all {
@@ -156,7 +170,7 @@ impl Check for Runs {
             && let Some(told) = self.told.get_mut(&run)
             && told.claiming.take_if(|claim| claim == ticket).is_some()
         {
-            told.text_to = 0;
+            (told.text_to, told.recorded) = (0, false);
         }
         if let Input::Model { ticket, fact } = input
             && let Subject::Run(run) = ticket.subject
@@ -167,7 +181,10 @@ impl Check for Runs {
             match fact {
                 ModelFact::Ended(end) => told.end = Some(*end),
                 ModelFact::Finished => told.finished = true,
-                ModelFact::Text { .. } | ModelFact::Reasoning => told.finished = false,
+                ModelFact::Calling => (told.finished, told.calling) = (false, true),
+                ModelFact::Text { .. } | ModelFact::Reasoning | ModelFact::Call(_) => {
+                    told.finished = false;
+                }
                 ModelFact::Alive | ModelFact::Structure => {}
             }
         }
@@ -189,8 +206,10 @@ impl Check for Runs {
                 }
                 told.call = Some(*ticket);
                 (told.end, told.finished, told.waits) = (None, false, false);
+                told.calling = false;
             }
-            Output::Save { fence, .. } => self.acts(at, fence.run),
+            Output::Save { fence, .. } | Output::Launch { fence, .. } => self.acts(at, fence.run),
+            Output::StartTool { call, .. } => self.acts(at, call.run),
             // A wait that is over may say how the run will end.
             Output::Respond {
                 answer:

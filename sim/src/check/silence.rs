@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
-    Attempt, Budget, Config, Event, Input, Limit, ModelFact, Outcome, Output, ProviderClass,
-    ProviderConfig, RunId, Subject, Ticket, Time,
+    Attempt, Budget, Config, Event, Failure, Input, Limit, ModelFact, Outcome, Output,
+    ProviderClass, ProviderConfig, RunId, Subject, Ticket, Time,
 };
 
 use super::lanes::full_budget;
@@ -97,6 +97,8 @@ struct Call {
     begun: bool,
     /// When the provider said that the model finished, if no output came after it.
     finished: Option<Time>,
+    /// Whether arguments of tool calls came.
+    calling: bool,
     /// How long the loop stood still since the last progress, and since the start.
     still_ms: u64,
     still_all_ms: u64,
@@ -152,7 +154,10 @@ impl Silence {
     /// Whether a call could end so, that was cancelled then.
     fn judge(at: &mut Moment<'_>, call: &Call, when: Time, outcome: Outcome) {
         let run = call.run;
-        if outcome == Outcome::Completed && call.ends_early(at.config, when) {
+        // One that hangs while it asks for tools did not answer.
+        let hangs = outcome == Outcome::Failed(Failure::Incomplete) && call.calling;
+        let completed = outcome == Outcome::Completed;
+        if (completed || hangs) && call.ends_early(at.config, when) {
             return at.run(Code::LimitEarly, run);
         }
         let Outcome::TimedOut { limit, .. } = outcome else {
@@ -198,9 +203,12 @@ impl Check for Silence {
             ModelFact::Structure if call.begun => {}
             ModelFact::Alive => {}
             ModelFact::Structure
+            | ModelFact::Calling
+            | ModelFact::Call(_)
             | ModelFact::Reasoning
             | ModelFact::Finished
             | ModelFact::Text { .. } => {
+                call.calling |= *fact == ModelFact::Calling;
                 call.finished = (*fact == ModelFact::Finished).then_some(at.now);
                 call.begun = true;
                 call.since = at.now;
@@ -247,6 +255,7 @@ impl Check for Silence {
                         since: at.now,
                         begun: false,
                         finished: None,
+                        calling: false,
                         still_ms: 0,
                         still_all_ms: 0,
                         moved_ms: 0,

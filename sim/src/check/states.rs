@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use tidegate_core::{
-    AcceptReport, ClaimReport, ConfigureReport, Event, Input, LoadReport, Output, ResetReport,
-    RunId, SettleReport, Subject, Ticket,
+    AcceptReport, ClaimReport, ConfigureReport, Event, Input, LaunchReport, LoadReport, Output,
+    ResetReport, RunId, SettleReport, Subject, Ticket,
 };
 
 use super::{Check, Moment};
@@ -31,6 +31,10 @@ pub enum Stage {
     Calling,
     /// The call failed; it waits to ask again.
     Retrying,
+    /// Its answer asks for tools; their checkpoint is being committed.
+    Launching,
+    /// Its tools are at work, or a person is asked.
+    Tools,
     /// The call is cancelled.
     Stopping,
     /// Its end is being committed.
@@ -41,7 +45,7 @@ pub enum Stage {
 
 impl Stage {
     /// All stages.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Unheld,
         Self::Ordered,
         Self::Queued,
@@ -49,6 +53,8 @@ impl Stage {
         Self::Claiming,
         Self::Calling,
         Self::Retrying,
+        Self::Launching,
+        Self::Tools,
         Self::Stopping,
         Self::Ending,
         Self::Ended,
@@ -65,6 +71,8 @@ impl Stage {
             Self::Claiming => "claiming",
             Self::Calling => "at the model",
             Self::Retrying => "waiting to ask again",
+            Self::Launching => "launching its tools",
+            Self::Tools => "waiting for its tools",
             Self::Stopping => "stopping",
             Self::Ending => "ending",
             Self::Ended => "ended",
@@ -97,6 +105,18 @@ pub const TRANSITIONS: &[(Stage, Stage)] = &[
     (Stage::Calling, Stage::Claiming),
     (Stage::Retrying, Stage::Ending),
     (Stage::Retrying, Stage::Ended),
+    // Its answer asks for tools: a checkpoint, again if the store refuses; they run, or none can;
+    // an allowed one has a checkpoint of its own; the next attempt claims.
+    (Stage::Calling, Stage::Launching),
+    (Stage::Launching, Stage::Launching),
+    (Stage::Launching, Stage::Tools),
+    (Stage::Launching, Stage::Claiming),
+    (Stage::Tools, Stage::Launching),
+    (Stage::Tools, Stage::Claiming),
+    (Stage::Launching, Stage::Ending),
+    (Stage::Tools, Stage::Ending),
+    (Stage::Launching, Stage::Ended),
+    (Stage::Tools, Stage::Ended),
     // An end is decided, from everywhere.
     (Stage::Queued, Stage::Ending),
     (Stage::Claiming, Stage::Ending),
@@ -119,6 +139,8 @@ pub const LOST: &[(Stage, Stage)] = &[
     (Stage::Claiming, Stage::Unheld),
     (Stage::Stopping, Stage::Unheld),
     (Stage::Retrying, Stage::Unheld),
+    (Stage::Launching, Stage::Unheld),
+    (Stage::Tools, Stage::Unheld),
     (Stage::Ending, Stage::Unheld),
 ];
 
@@ -162,6 +184,9 @@ const fn tells_of_loss(input: &Input) -> bool {
         } | Input::Settled {
             report: SettleReport::NotOwner,
             ..
+        } | Input::Launched {
+            report: LaunchReport::NotOwner,
+            ..
         } | Input::WasReset {
             report: ResetReport::NotOwner,
             ..
@@ -195,6 +220,15 @@ impl States {
         let let_go = LOST.contains(&(from, to)) && to == Stage::Unheld;
         if !is_declared((from, to)) || let_go && !self.lost {
             at.run(Code::Undeclared, run);
+        }
+    }
+}
+
+impl States {
+    /// One more of its calls is at work, or asked about.
+    fn at_tools(&mut self, at: &mut Moment<'_>, run: RunId) {
+        if self.stages.get(&run) != Some(&Stage::Tools) {
+            self.moves(at, run, Stage::Tools);
         }
     }
 }
@@ -237,6 +271,8 @@ impl Check for States {
             }
             Output::Claim { fence, .. } => self.moves(at, fence.run, Stage::Claiming),
             Output::StartModel { fence, .. } => self.moves(at, fence.run, Stage::Calling),
+            Output::Launch { fence, .. } => self.moves(at, fence.run, Stage::Launching),
+            Output::StartTool { call, .. } => self.at_tools(at, call.run),
             Output::CancelModel { ticket } => {
                 if let Subject::Run(run) = ticket.subject {
                     // A call whose run has ended by another writer's claim is let go; a silent one
@@ -255,7 +291,15 @@ impl Check for States {
                 Event::Retrying { .. } => self.moves(at, *run, Stage::Retrying),
                 // It claims at once.
                 Event::Fallback { .. } => {}
-                Event::Start { .. } | Event::Text { .. } | Event::Waited { .. } | Event::Seen => {}
+                Event::ToolAsked { call, .. } => self.at_tools(at, call.run),
+                Event::Start { .. }
+                | Event::Text { .. }
+                | Event::Waited { .. }
+                | Event::ToolStart { .. }
+                | Event::ToolDecided { .. }
+                | Event::ToolOutput { .. }
+                | Event::ToolEnd { .. }
+                | Event::Seen => {}
             },
             Output::Forget {
                 subject: Subject::Run(run),
@@ -290,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_run_never_goes_back_to_the_model_nor_comes_back_from_its_end() {
-        for from in [Stage::Stopping, Stage::Ending, Stage::Ended] {
+        for from in [Stage::Stopping, Stage::Ending, Stage::Ended, Stage::Tools] {
             assert!(!is_declared((from, Stage::Calling)), "{from:?}");
         }
         for to in Stage::ALL {

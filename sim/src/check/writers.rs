@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
-    AcceptReport, Attempt, ClaimReport, Fence, Input, Outcome, Output, ResetReport, RunId,
-    SessionId, SettleReport, Subject,
+    AcceptReport, Attempt, ClaimReport, Fence, Input, LaunchReport, Outcome, Output, ResetReport,
+    RunId, SessionId, SettleReport, Subject,
 };
 
 use super::{Check, Moment};
@@ -86,7 +86,9 @@ impl Writers {
             RowKind::Message => fence.run == run || self.along.get(&run) == Some(&fence.run),
             // By the next claim; or by a reset, under its own name.
             RowKind::Dropped => true,
-            RowKind::Reply | RowKind::Interrupted => fence.run == run,
+            RowKind::Reply | RowKind::Interrupted | RowKind::Calls | RowKind::Result(..) => {
+                fence.run == run
+            }
         };
         let reset = kind == RowKind::Dropped && fence.run == run && fence.attempt == Attempt(0);
         if !theirs || !(self.writes(fence) || reset) {
@@ -204,7 +206,7 @@ impl Check for Writers {
                 }
                 self.row(at, *run, *kind, fence);
             }
-            Wrote::Saved { fence } => {
+            Wrote::Saved { fence } | Wrote::Launched { fence } => {
                 if !self.writes(fence) {
                     at.run(Code::RowUnclaimed, fence.run);
                 }
@@ -234,6 +236,9 @@ impl Check for Writers {
                 (ticket, !matches!(report, ClaimReport::Committed(_)))
             }
             Some(Input::Settled { ticket, report }) => (ticket, *report != SettleReport::Committed),
+            Some(Input::Launched { ticket, report }) => {
+                (ticket, *report != LaunchReport::Committed)
+            }
             Some(Input::WasReset { ticket, report }) => {
                 (ticket, !matches!(report, ResetReport::Committed { .. }))
             }

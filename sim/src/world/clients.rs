@@ -7,12 +7,14 @@
 use std::collections::BTreeMap;
 
 use tidegate_core::{
-    Answer, Budget, DropPolicy, Fingerprint, Generation, Input, LaneName, Priority, QueueChange,
-    QueueMode, QueueOverride, Rejection, RequestId, RunId, Scope, SessionId, Speaker, Submit, Turn,
+    Answer, Budget, Decision, DropPolicy, Fingerprint, Generation, Input, LaneName, Priority,
+    QueueChange, QueueMode, QueueOverride, Rejection, RequestId, RunId, Scope, SessionId, Speaker,
+    Submit, Turn,
 };
 
 use crate::choices::Choices;
 use crate::world::swarm::{ACTS, Act, Swarm};
+use crate::world::tools::Tools;
 
 /// High bits of request names that belong to no message.
 const ASIDE: u128 = 1 << 96;
@@ -132,6 +134,7 @@ impl Clients {
         &mut self,
         choices: &mut dyn Choices,
         swarm: &Swarm,
+        tools: &mut Tools,
         inputs: &mut Vec<Input>,
     ) {
         choices.begin("act");
@@ -169,6 +172,18 @@ impl Clients {
             (Act::Reset, Some(target)) => inputs.push(self.reset(choices, target)),
             (Act::Configure, Some(target)) => inputs.push(self.configure(choices, target)),
             (Act::Leave, _) => inputs.extend(self.leave(choices)),
+            (Act::Decide, Some(target)) => {
+                let call = tools.any_call(choices, self.messages[target].run);
+                let decision = match choices.chance(1, 2, "denies") {
+                    true => Decision::Deny,
+                    false => Decision::AllowOnce,
+                };
+                inputs.push(Input::Decide {
+                    request: tools.request(),
+                    call,
+                    decision,
+                });
+            }
         }
         choices.end();
     }

@@ -17,9 +17,9 @@ pub(crate) fn report_lane(order: &Output) -> Option<Subject> {
         | Output::Reset { session, .. }
         | Output::Configure { session, .. } => Subject::Session(*session),
         Output::Accept { accept, .. } => Subject::Session(accept.session),
-        Output::Claim { fence, .. } | Output::Settle { fence, .. } => {
-            Subject::Session(fence.session)
-        }
+        Output::Claim { fence, .. }
+        | Output::Settle { fence, .. }
+        | Output::Launch { fence, .. } => Subject::Session(fence.session),
         Output::Lookup { ticket, .. } => ticket.subject,
         _ => return None,
     })
@@ -64,6 +64,7 @@ impl World<'_> {
             Refusing::Nothing => false,
             Refusing::Anything => true,
             Refusing::Ends => matches!(order, Output::Settle { .. }),
+            Refusing::Launches => matches!(order, Output::Launch { .. }),
         };
         (may && self.choices.chance(2, 3, "refuse")).then(|| match self.choices.pick(3, "error") {
             0 => StoreError::Busy,

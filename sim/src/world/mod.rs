@@ -12,6 +12,7 @@ mod provider;
 mod queue;
 pub(crate) mod store;
 pub(crate) mod swarm;
+mod tools;
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -33,6 +34,7 @@ use provider::{Patience, Provider};
 use queue::{Event, Life, Queue, Refusing};
 use store::{Store, StoredRun};
 use swarm::Swarm;
+use tools::Tools;
 
 /// Wall time at the start of every run: 2026-01-01.
 pub(crate) const EPOCH_MS: i64 = 1_767_225_600_000;
@@ -83,6 +85,7 @@ pub(crate) struct World<'a> {
     batch: usize,
     reported: BTreeMap<Subject, u64>,
     provider: Provider,
+    tools: Tools,
     pub(crate) clients: Clients,
     pub(crate) checks: Checks,
     pub(crate) marks: Marks,
@@ -143,6 +146,7 @@ impl<'a> World<'a> {
             batch: 0,
             reported: BTreeMap::new(),
             provider: Provider::default(),
+            tools: Tools::default(),
             clients: Clients::default(),
             checks: Checks::default(),
             marks: Marks::default(),
@@ -224,6 +228,8 @@ impl<'a> World<'a> {
                 }
             }
             Event::Fact { call, version } => self.fact(call, version),
+            Event::Tool { task, version } => self.tool_beat(task, version),
+            Event::Decide { call, decision } => self.decide(call, decision),
             Event::Heal => self.heal(),
             fault => self.fault(&fault),
         }
@@ -255,7 +261,8 @@ impl<'a> World<'a> {
             return;
         }
         let mut inputs = Vec::new();
-        self.clients.act(self.choices, &self.swarm, &mut inputs);
+        self.clients
+            .act(self.choices, &self.swarm, &mut self.tools, &mut inputs);
         for input in inputs {
             self.send(input);
         }
@@ -374,6 +381,7 @@ impl<'a> World<'a> {
             | Output::Claim { .. }
             | Output::Save { .. }
             | Output::Settle { .. }
+            | Output::Launch { .. }
             | Output::Reset { .. }
             | Output::Configure { .. }
             | Output::Lookup { .. } => {
@@ -403,8 +411,9 @@ impl<'a> World<'a> {
                     self.choices,
                     &self.swarm,
                     (*ticket, *candidate),
-                    fence.session,
+                    *fence,
                     patience,
+                    &mut self.tools,
                 );
                 self.next_fact(call);
             }
@@ -413,6 +422,12 @@ impl<'a> World<'a> {
                     self.next_fact(call);
                 }
             }
+            Output::StartTool { ticket, call } => self.start_tool(*ticket, *call),
+            Output::CancelTool { ticket } => self.stop_tool(*ticket),
+            Output::Publish {
+                event: tidegate_core::Event::ToolAsked { call, .. },
+                ..
+            } => self.ask_people(*call),
             Output::Respond { request, answer } => {
                 if let Some(run) = self.clients.answered(*request, answer) {
                     let ms = self.choices.between(100, 20_000, "retry");

@@ -55,6 +55,7 @@ impl Store {
             left_ms: None,
             at,
             along: Vec::new(),
+            results: Vec::new(),
         };
         self.intrude(&Accept {
             session,
@@ -112,7 +113,7 @@ impl Store {
             detail: false,
             turn: None,
         };
-        self.settle(fence, terminal);
+        self.settle(fence, terminal, &[]);
     }
 }
 

@@ -23,6 +23,10 @@ const WORK_MESSAGES: usize = 20;
 const WORK_INPUTS: u64 = 300;
 /// The working phase ends then, whatever it reached.
 const WORK_MOST_MS: u64 = 6 * WORK_MS;
+/// The longest limit that a call names, in milliseconds.
+const LONGEST_TOOL_MS: u64 = 90_000;
+/// Answers of a run that may still ask for tools when faults stop.
+const ROUNDS_LEFT: u64 = 4;
 /// High bits of the names of resume requests.
 const RESUME: u128 = 1 << 98;
 
@@ -53,9 +57,10 @@ impl World<'_> {
         for _ in 0..self.swarm.refusals {
             let at = self.choices.pick(WORK_MS, "refusal at");
             let ms = self.choices.pick(self.swarm.refusal_ms, "refusal for");
-            let what = match self.choices.chance(1, 2, "refusal of ends") {
-                true => Refusing::Ends,
-                false => Refusing::Anything,
+            let what = match self.choices.pick(4, "refusal of") {
+                0 | 1 => Refusing::Anything,
+                2 => Refusing::Ends,
+                _ => Refusing::Launches,
             };
             self.queue.put(at, 0, Event::Refusing(what));
             self.queue
@@ -179,6 +184,7 @@ impl World<'_> {
         self.kills_left = self.kills_left.saturating_sub(1);
         self.store.crash(power);
         self.provider.crash();
+        self.tools.crash(self.swarm.tools.orphans);
         self.checks.died();
         self.marks.died();
         for run in self.clients.crashed() {
@@ -229,6 +235,7 @@ impl World<'_> {
                 self.victims.push(sessions.remove(at));
             }
         }
+        self.tools.heal();
         for call in self.provider.heal(self.victims.clone()) {
             self.next_fact(call);
         }
@@ -270,6 +277,17 @@ impl World<'_> {
         let again = again + u64::from(chain);
         let each = call + quiet + again.saturating_mul(call + recovery.delay_max_ms);
         let each = each + (again + 1) * self.provider.asked_ms;
+        // A few answers ask for tools: a person is waited for, then a tool, then its stop; and the
+        // store for two checkpoints and a claim.
+        let tools = config.tools;
+        let limit_ms = tools.timeout_ms.max(LONGEST_TOOL_MS);
+        let round = tools.approval_ms + limit_ms + tools.cancel_ms + 3 * store + call;
+        let rounds = if self.swarm.tools.asks > 0 {
+            ROUNDS_LEFT
+        } else {
+            0
+        };
+        let each = each + rounds * round;
         let runs =
             self.clients.unsettled() as u64 + self.store.open_runs() + 2 * self.swarm.sessions;
         // Clients try up to 60 s after they lost their answer; waits last up to 120 s.

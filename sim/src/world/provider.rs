@@ -5,12 +5,13 @@
 //! so that a stream keeps its order whatever is drawn for an instant.
 
 use tidegate_core::{
-    Attempt, DEFAULT_BUDGET_MS, Marker, ModelEnd, ModelFact, ProviderError, RetryAfter, RunId,
-    SessionId, Subject, Ticket,
+    Attempt, CallFacts, DEFAULT_BUDGET_MS, Fence, Marker, ModelEnd, ModelFact, ProviderError,
+    RetryAfter, RunId, SessionId, Subject, Ticket,
 };
 
 use crate::choices::Choices;
 use crate::world::swarm::{CANCELS, OnCancel, SCRIPTS, Script, Swarm};
+use crate::world::tools::Tools;
 
 /// A fact that a call will report, so long after the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ enum What {
     Alive,
     Structure,
     Reasoning,
+    Calling,
+    Call(CallFacts),
     Text(u64),
     Finished,
     End(ModelEnd),
@@ -74,6 +77,8 @@ impl Call {
             What::Alive => ModelFact::Alive,
             What::Structure => ModelFact::Structure,
             What::Reasoning => ModelFact::Reasoning,
+            What::Calling => ModelFact::Calling,
+            What::Call(facts) => ModelFact::Call(facts),
             What::Text(bytes) => {
                 self.sent += bytes;
                 ModelFact::Text { to: self.sent }
@@ -124,9 +129,11 @@ impl Provider {
         choices: &mut dyn Choices,
         swarm: &Swarm,
         (ticket, candidate): (Ticket, u16),
-        session: SessionId,
+        fence: Fence,
         patience: Patience,
+        tools: &mut Tools,
     ) -> usize {
+        let session = fence.session;
         choices.begin("call");
         let script = match &self.healed {
             Some(victims) if victims.contains(&session) => Script::SilentFirst,
@@ -138,6 +145,11 @@ impl Provider {
             },
         };
         let mut beats = draw(choices, swarm, script, patience);
+        if beats.iter().any(|beat| beat.what == What::Structure) {
+            let of = (fence.run, fence.attempt);
+            let calls = tools.draw(choices, &swarm.tools, of);
+            ask(choices, &mut beats, &calls);
+        }
         choices.end();
         let asked = beats.last().map_or(0, asked_ms);
         self.asked_ms = self.asked_ms.max(asked);
@@ -292,6 +304,39 @@ fn draw(choices: &mut dyn Choices, swarm: &Swarm, script: Script, patience: Pati
     };
     beats.extend([beat(stall, What::Text(5)), beat(stall, DONE)]);
     beats
+}
+
+/// Puts calls before the end of an answer, or their arguments before its silence. One that breaks
+/// off has told them too, at times: they count for nothing.
+fn ask(choices: &mut dyn Choices, beats: &mut Vec<Beat>, calls: &[CallFacts]) {
+    if calls.is_empty() {
+        return;
+    }
+    let text = |beat: &Beat| matches!(beat.what, What::Text(_));
+    if choices.chance(1, 2, "no text") {
+        beats.retain(|beat| !text(beat));
+    }
+    let last = match beats.last() {
+        Some(Beat {
+            what: What::End(_) | What::Finished,
+            ..
+        }) => beats.pop(),
+        _ => None,
+    };
+    for _ in 0..choices.between(1, 3, "fragments") {
+        beats.push(beat(choices.pick(200, "fragment"), What::Calling));
+    }
+    let whole = matches!(
+        last,
+        Some(Beat {
+            what: What::End(_),
+            ..
+        })
+    );
+    if whole {
+        beats.extend(calls.iter().map(|&facts| beat(0, What::Call(facts))));
+    }
+    beats.extend(last);
 }
 
 /// Just enough progress to stay alive, for a while.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_core::{Input, RunId, SessionId};
+use tidegate_core::{CallId, Decision, Input, RunId, SessionId};
 
 use super::swarm::Script;
 
@@ -21,6 +21,8 @@ pub(crate) enum Refusing {
     Anything,
     /// Terminal rows only, so that a run ends late and a newer one claims meanwhile.
     Ends,
+    /// Checkpoints only.
+    Launches,
 }
 
 /// Something that will happen.
@@ -36,6 +38,10 @@ pub(crate) enum Event {
     Report(Life, Input),
     /// The next fact of a model call, by its index and the version of its script.
     Fact { call: usize, version: u32 },
+    /// The next thing that a tool does, by its index and the version of its script.
+    Tool { task: usize, version: u32 },
+    /// A person decides on a call.
+    Decide { call: CallId, decision: Decision },
     /// The store begins to refuse, or stops.
     Refusing(Refusing),
     /// From now on the model answers every call so, of all providers or of the first choice; or as it

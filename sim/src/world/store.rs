@@ -5,15 +5,17 @@
 //! nothing and knows no time. Whatever a transaction wrote is noted as a [`Wrote`], so that
 //! checkers judge what happened and not what was meant.
 
+mod calls;
 mod write;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use self::calls::StoredCalls;
 use tidegate_core::{
-    Accept, AcceptReport, Attempt, Budget, ClaimOrder, ClaimReport, ConfigureReport, Epoch, Fence,
-    Fingerprint, Generation, Input, LaneName, LoadReport, LookupReport, OpenRun, Output, Priority,
-    QueueOverride, ResetReport, RunId, SessionId, SettleReport, StoreError, Terminal, Ticket, Turn,
-    Wall,
+    Accept, AcceptReport, Attempt, Budget, CallEnd, CallId, ClaimOrder, ClaimReport,
+    ConfigureReport, Epoch, Fence, Fingerprint, Generation, Input, LaneName, LaunchReport,
+    LoadReport, LookupReport, OpenRun, Output, Priority, QueueOverride, ResetReport, RunId,
+    SessionId, SettleReport, StoreError, Terminal, Ticket, Turn, Wall,
 };
 
 /// What a transcript row is.
@@ -27,6 +29,10 @@ pub(crate) enum RowKind {
     Interrupted,
     /// The text of a message that gave way in a full queue.
     Dropped,
+    /// An answer that asks for tool calls.
+    Calls,
+    /// How a call ended.
+    Result(CallId, CallEnd),
 }
 
 /// What a transaction wrote.
@@ -54,6 +60,8 @@ pub(crate) enum Wrote {
     },
     /// Streamed text.
     Saved { fence: Fence },
+    /// A checkpoint: which calls of an answer may start, or wait for a person.
+    Launched { fence: Fence },
     /// A receipt; `by` is the run whose fence wrote it.
     Receipt { terminal: Terminal, by: Fence },
 }
@@ -79,6 +87,8 @@ pub(crate) struct StoredRun {
     bound: bool,
     /// Text saved by the current attempt, in bytes.
     saved: u64,
+    /// What its last answer with calls asked for.
+    calls: StoredCalls,
     pub(crate) terminal: Option<Terminal>,
 }
 
@@ -224,6 +234,7 @@ impl Store {
                 left_ms: row.left_ms(),
                 at,
                 along: Vec::new(),
+                results: Vec::new(),
             };
             let fence = Fence {
                 session: row.session,
@@ -326,13 +337,30 @@ impl Store {
                 fence,
                 terminal,
                 epoch,
+                results,
             } => {
                 let report = match refusal {
                     Some(error) => SettleReport::Refused(error),
                     None if !self.is_ours(fence.session, *epoch) => SettleReport::NotOwner,
-                    None => self.settle(*fence, *terminal),
+                    None => self.settle(*fence, *terminal, results),
                 };
                 Some(Input::Settled {
+                    ticket: *ticket,
+                    report,
+                })
+            }
+            Output::Launch {
+                ticket,
+                fence,
+                epoch,
+                launch,
+            } => {
+                let report = match refusal {
+                    Some(error) => LaunchReport::Refused(error),
+                    None if !self.is_ours(fence.session, *epoch) => LaunchReport::NotOwner,
+                    None => self.launch(*fence, launch),
+                };
+                Some(Input::Launched {
                     ticket: *ticket,
                     report,
                 })

@@ -4,10 +4,13 @@
 //! the clients' acts off altogether, and gives the rest wildly different weights, so that
 //! seeds differ in character and not only in detail.
 
+pub(crate) mod tools;
+
 use tidegate_core::{
     Budget, Config, LaneCaps, ProviderClass, ProviderConfig, QueueSettings, RecoveryConfig,
 };
 
+use self::tools::ToolSwarm;
 use super::clients::{DROPS, LANES, MODES};
 use crate::choices::Choices;
 
@@ -28,10 +31,12 @@ pub(crate) enum Act {
     AbortAtWork,
     Reset,
     Configure,
+    /// A person decides on a call that may not wait for that any more.
+    Decide,
 }
 
 /// All acts, by index.
-pub(crate) const ACTS: [Act; 14] = [
+pub(crate) const ACTS: [Act; 15] = [
     Act::Submit,
     Act::Burst,
     Act::Repeat,
@@ -46,6 +51,7 @@ pub(crate) const ACTS: [Act; 14] = [
     Act::AbortAtWork,
     Act::Reset,
     Act::Configure,
+    Act::Decide,
 ];
 
 /// How a provider may answer, in the order of [`Swarm::scripts`].
@@ -194,6 +200,8 @@ pub(crate) struct Swarm {
     pub(crate) speakers: bool,
     /// Weights of the global lanes.
     pub(crate) lanes: [u64; LANES.len()],
+    /// What tools and the people who are asked are like.
+    pub(crate) tools: ToolSwarm,
 }
 
 /// Reports of one session keep their order, a millisecond apart.
@@ -274,6 +282,7 @@ impl Swarm {
                 true => weights(choices, 16, "lanes"),
                 false => plain_lanes(),
             },
+            tools: ToolSwarm::draw(choices),
             config,
         };
         choices.end();
@@ -372,6 +381,7 @@ impl Swarm {
         header.extend(ACT_NAMES.into_iter().zip(self.acts));
         header.extend(SCRIPT_NAMES.into_iter().zip(self.scripts));
         header.extend(CANCEL_NAMES.into_iter().zip(self.cancels));
+        header.extend(self.tools.header(&config.tools));
         header
     }
 }
@@ -391,6 +401,7 @@ const ACT_NAMES: [&str; ACTS.len()] = [
     "act abort of what is at work",
     "act reset",
     "act queue settings",
+    "act decide",
 ];
 
 const SCRIPT_NAMES: [&str; SCRIPTS.len()] = [
@@ -525,6 +536,7 @@ fn config(choices: &mut dyn Choices) -> Config {
         interrupt_settle_ms: one_of(choices, &[15_000, 1_000, 60_000], "interrupt settle"),
         lane_warn_ms: one_of(choices, &[2_000, 0, 200], "lane warn"),
         recovery: recovery(choices),
+        tools: tools::config(choices),
     }
 }
 

@@ -154,6 +154,11 @@ impl Past {
         self.silences >= config.silences_max.max(1)
     }
 
+    /// A model answered: what was out of order is over.
+    pub(super) const fn answered(&mut self) {
+        (self.outage_since, self.silences) = (None, 0);
+    }
+
     /// Another provider is asked: what was waited for does not count with it.
     pub(super) const fn with_another(&mut self) {
         self.outage_since = None;

@@ -3,11 +3,11 @@
 //! Owns the rules of one transaction each. What is written is noted in its order.
 
 use tidegate_core::{
-    Accept, AcceptReport, Attempt, Claim, ClaimOrder, Fence, Generation, Outcome, Reply,
-    ResetReport, RunId, SessionId, SettleReport, StopReason, Terminal, Wall,
+    Accept, AcceptReport, Attempt, CallResult, Claim, ClaimOrder, Fence, Generation, Outcome,
+    Reply, ResetReport, RunId, SessionId, SettleReport, StopReason, Terminal, Wall,
 };
 
-use super::{RowKind, Store, StoredRun, Wrote};
+use super::{RowKind, Store, StoredCalls, StoredRun, Wrote};
 
 impl Store {
     pub(super) fn accept(&mut self, accept: &Accept) -> AcceptReport {
@@ -46,6 +46,7 @@ impl Store {
                 seen_at: Wall(0),
                 bound: false,
                 saved: 0,
+                calls: StoredCalls::default(),
                 terminal: None,
             },
         );
@@ -85,6 +86,7 @@ impl Store {
             .writer(fence.session)
             .filter(|&(writer, _)| writer != fence.run)
             .and_then(|(writer, _)| self.supersede(writer, fence, claim.at));
+        self.close_calls(fence.run, &claim.results);
         self.wrote.push(Wrote::Claim { fence });
         let mut interrupt = false;
         if let Some(row) = self.runs.get_mut(&fence.run) {
@@ -133,7 +135,7 @@ impl Store {
         }
     }
 
-    fn write_row(&mut self, run: RunId, kind: RowKind, fence: Fence) {
+    pub(super) fn write_row(&mut self, run: RunId, kind: RowKind, fence: Fence) {
         let session = self.sessions.entry(fence.session).or_default();
         session.rows += 1;
         self.wrote.push(Wrote::Row {
@@ -151,6 +153,7 @@ impl Store {
             return None;
         }
         let terminal = row.cut_off(writer, Outcome::Superseded, at);
+        self.close_calls(writer, &[]);
         self.receipts(terminal, by);
         Some(terminal)
     }
@@ -194,6 +197,9 @@ impl Store {
             return ResetReport::NotOwner;
         }
         self.unsynced.clear();
+        if let Some((writer, _)) = self.writer(session) {
+            self.close_calls(writer, &[]);
+        }
         let mut ended = Vec::new();
         let open: Vec<RunId> = self.open_runs_of(session).collect();
         for &run in &open {
@@ -257,7 +263,12 @@ impl Store {
     }
 
     /// The store trusts the fence: it compares the fence's run and attempt with the claim.
-    pub(crate) fn settle(&mut self, fence: Fence, terminal: Terminal) -> SettleReport {
+    pub(crate) fn settle(
+        &mut self,
+        fence: Fence,
+        terminal: Terminal,
+        results: &[CallResult],
+    ) -> SettleReport {
         let writes = self.writer(fence.session) == Some((fence.run, fence.attempt));
         let Some(fenced) = self.runs.get(&fence.run) else {
             return SettleReport::Fenced;
@@ -273,6 +284,7 @@ impl Store {
             return SettleReport::Fenced;
         }
         self.unsynced.clear();
+        self.close_calls(fence.run, results);
         if terminal.reply != Reply::Empty {
             self.write_row(terminal.run, RowKind::Reply, fence);
         }
