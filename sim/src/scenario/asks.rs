@@ -94,6 +94,19 @@ pub(super) fn inputs(
             };
             one(client, None, input)
         }
+        Step::Decide {
+            client,
+            call,
+            decision,
+        } => {
+            let call = cast.call(call);
+            let input = Input::Decide {
+                request: name(0),
+                call,
+                decision: *decision,
+            };
+            one(client, Some(call.run), input)
+        }
         _ => Vec::new(),
     }
 }

@@ -4,11 +4,11 @@
 //! inputs, and the writer makes text of them again.
 
 use tidegate_core::{
-    Budget, Config, DropPolicy, ErrorClass, Failure, Generation, LaneName, Limit, Marker,
-    Outcome as End, Priority, QueueChange, QueueMode, QueueOverride, RetryAfter, StopReason,
-    StoreError,
+    Budget, CallFacts, Config, Decision, Generation, LaneName, Marker, Priority, QueueChange,
+    QueueMode, RetryAfter, StoreError, ToolEnd,
 };
 
+pub use super::expect::{Cond, Ended, Expect, Failed, Happens, Row, Stand, Told, When};
 use crate::fault::Fault;
 use crate::violation::Code;
 
@@ -150,6 +150,15 @@ pub enum Step {
         /// What to do.
         change: QueueChange,
     },
+    /// A person decides on a call that waits for that.
+    Decide {
+        /// Who.
+        client: String,
+        /// On which call; [`UNKNOWN`] for one that no model asked for.
+        call: String,
+        /// How.
+        decision: Decision,
+    },
     /// A client goes away; all its requests are left.
     Leave {
         /// Who.
@@ -173,19 +182,51 @@ pub enum Step {
         /// What it does then. Nothing: it goes on as if it had not been told.
         beats: Vec<Beat>,
     },
+    /// What the tool does that carries out a call, once it is started.
+    Runs {
+        /// Which call.
+        call: String,
+        /// What it does.
+        works: Vec<Work>,
+    },
+    /// What the tool of a call does once it is told to stop.
+    OnStop {
+        /// Which call.
+        call: String,
+        /// What it does then. Nothing: it goes on as if it had not been told.
+        works: Vec<Work>,
+    },
     /// Each commit of the store takes so many milliseconds from now on.
     StoreTakes(u64),
+    /// What the store reports comes so many milliseconds later from now on.
+    StoreReports(u64),
     /// The store refuses for a while.
     StoreRefuses {
         /// Why.
         error: StoreError,
-        /// Only the rows that end a run.
-        ends_only: bool,
+        /// What it refuses.
+        what: Refused,
         /// For how long, in milliseconds.
         for_ms: u64,
     },
     /// The store reports everything twice for so many milliseconds.
     StoreTwice(u64),
+    /// Another process takes a session's lease, and gives it back later. What is open there it
+    /// claims, and ends.
+    TakenAway {
+        /// Which session.
+        session: String,
+        /// For how long, in milliseconds.
+        for_ms: u64,
+    },
+    /// Another process writes in a session under the lease that is ours: it claims it for a
+    /// run of its own, and ends that later.
+    Intruder {
+        /// Which session.
+        session: String,
+        /// When that run ends, in milliseconds after its claim.
+        for_ms: u64,
+    },
     /// The process is killed and started again.
     Crash {
         /// Whether the power fails too: what was not synced is lost.
@@ -227,8 +268,20 @@ pub struct Terms {
     pub priority: Priority,
 }
 
+/// What a store refuses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Refused {
+    /// Everything.
+    #[default]
+    All,
+    /// The rows that end a run.
+    Ends,
+    /// The checkpoints before tool calls start.
+    Launches,
+}
+
 /// A part of a model's answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Beat {
     /// The request is taken; nothing is said.
     Accepts,
@@ -249,6 +302,20 @@ pub enum Beat {
         every_ms: u64,
         /// For how long, in milliseconds.
         for_ms: u64,
+    },
+    /// Arguments of tool calls grow.
+    Arguments {
+        /// The time before each sign of it, in milliseconds; 0 for a single one at once.
+        every_ms: u64,
+        /// For how long, in milliseconds.
+        for_ms: u64,
+    },
+    /// The answer asks for a tool call. That counts once the answer is whole.
+    Calls {
+        /// The call's name.
+        call: String,
+        /// What is recognised of it.
+        facts: CallFacts,
     },
     /// Bytes without data.
     KeepAlives {
@@ -288,224 +355,32 @@ pub enum Ending {
     Fails(Marker),
 }
 
-/// When something is expected.
+/// A part of what a tool does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
-    /// From the first to the second time, both included, in milliseconds.
-    Between(u64, u64),
-    /// At the latest then, in milliseconds.
-    By(u64),
-    /// At some time, or when all has come to rest.
-    Finally,
-    /// At no time.
-    Never,
-    /// At no time from the first to the second, both included, in milliseconds.
-    NotBetween(u64, u64),
-}
-
-/// An expectation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expect {
-    /// When.
-    pub when: When,
-    /// Whether a crash may void it. Those with a time are void in a run that crashed anyway.
-    pub unless_crashed: bool,
-    /// What.
-    pub what: Cond,
-    /// The line that says so, from 1; 0 if it was never written.
-    pub line: usize,
-}
-
-/// What can be expected.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cond {
-    /// The row of the message is durable.
-    Accepted(String),
-    /// An attempt of the run begins.
-    Starts(String),
-    /// The end of the run is told to all.
-    Ends(String, Option<Ended>),
-    /// The receipt of the run is durable, once, and so it ended.
-    EndedOnce(String, Option<Ended>),
-    /// The runs began in this order.
-    StartedInOrder(Vec<String>),
-    /// The runs ended in this order.
-    EndedInOrder(Vec<String>),
-    /// The run is accepted and not at work.
-    Waits(String),
-    /// The first run waits while the second one of its session is at work.
-    WaitsBehind(String, String),
-    /// The model is called for the run.
-    Called(String),
-    /// The call of the run is told to stop.
-    Stopped(String),
-    /// The model was called so often for the run.
-    CalledTimes(String, u64),
-    /// Text of the run is shown.
-    Shown(String),
-    /// The message is accepted, and its sender told where it stands.
-    Stands(String, Stand),
-    /// The run waited for its lanes, and it is told how many were at work and waited there.
-    Waited(String, u64, u64),
-    /// The first message is bound to the turn of the second one.
-    TakenAlong(String, String),
-    /// The receipt of the first message says that it ended in the turn of the second one.
-    EndsInTurn(String, String),
-    /// The model has answered a request that contains the message.
-    Seen(String),
-    /// A call of the run failed, and it waits to ask again.
-    Retries(String),
-    /// A provider could not answer, and this one of the chain is asked.
-    FallsBack(String, u64),
-    /// A session begins anew.
-    BeginsAnew(String),
-    /// A client is told something of a run.
-    Told {
-        /// Who.
-        client: String,
-        /// Of which run.
-        message: String,
-        /// What.
-        told: Told,
+pub enum Work {
+    /// Pieces of output.
+    Outputs {
+        /// How many.
+        count: u64,
+        /// How long after what was before each comes, in milliseconds.
+        apart_ms: u64,
+        /// Bytes of each.
+        bytes: u64,
     },
-    /// A client is told how its session queues; what is not named may be anything.
-    Queues(String, QueueOverride),
-    /// A client is told that its abort found nothing to stop.
-    NothingStopped(String),
-    /// Anything is told, ordered or written for a run that has ended.
-    AfterEnd(String),
-    /// The process ends in order.
-    ProcessEnds,
-    /// More runs than this are at work at once.
-    MoreAtWork(u64),
-    /// The rows of a session's transcript.
-    Transcript(String, Vec<Row>),
+    /// Nothing for so long, in milliseconds.
+    Pause(u64),
+    /// Nothing more comes, for ever.
+    Silence,
+    /// It is over.
+    Ends(ToolEnd),
 }
 
-/// Where a message stands when it is accepted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stand {
-    /// It begins at once.
-    Next,
-    /// Behind so many others, the one at work among them.
-    Behind(u64),
-    /// It is to steer this run.
-    Steers(String),
-    /// It is to stop this run and take its place.
-    Interrupts(String),
-}
-
-/// How a run ended, as far as it is said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// The model answered.
-    Completed,
-    /// Somebody stopped it, or anybody.
-    Cancelled(Option<StopReason>),
-    /// A newer writer took the session.
-    Superseded,
-    /// It gave way in a full queue, by this policy or any.
-    Dropped(Option<DropPolicy>),
-    /// A limit, or any.
-    TimedOut(Option<Limit>),
-    /// A failure, or any.
-    Failed(Option<Failed>),
-}
-
-/// A failure, without its status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failed {
-    /// The provider's error, by class.
-    Provider(ErrorClass),
-    /// The stream ended too early.
-    Incomplete,
-    /// The reply grew too large.
-    TooLarge,
-}
-
-impl Ended {
-    /// The end in full.
-    pub(super) const fn of(end: End) -> Self {
-        match end {
-            End::Completed => Self::Completed,
-            End::Cancelled { by, .. } => Self::Cancelled(Some(by)),
-            End::Superseded => Self::Superseded,
-            End::Dropped { by } => Self::Dropped(Some(by)),
-            End::TimedOut { limit, .. } => Self::TimedOut(Some(limit)),
-            End::Failed(Failure::Provider { class, .. }) => {
-                Self::Failed(Some(Failed::Provider(class)))
-            }
-            End::Failed(Failure::Incomplete) => Self::Failed(Some(Failed::Incomplete)),
-            End::Failed(Failure::ReplyTooLarge) => Self::Failed(Some(Failed::TooLarge)),
-        }
+impl Step {
+    /// Whether it says what a model or a tool is going to do, so that it has no time of its own.
+    pub(super) const fn is_script(&self) -> bool {
+        matches!(
+            self,
+            Self::Answer { .. } | Self::OnCancel { .. } | Self::Runs { .. } | Self::OnStop { .. }
+        )
     }
-
-    /// Whether an end in full is what this says.
-    pub(super) fn fits(self, end: Self) -> bool {
-        match (self, end) {
-            (Self::TimedOut(None), Self::TimedOut(_))
-            | (Self::Failed(None), Self::Failed(_))
-            | (Self::Cancelled(None), Self::Cancelled(_))
-            | (Self::Dropped(None), Self::Dropped(_)) => true,
-            _ => self == end,
-        }
-    }
-}
-
-/// What a client is told of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
-    /// It is accepted.
-    Accepted,
-    /// It was accepted before and has not ended.
-    InFlight,
-    /// It has ended so.
-    End(Ended),
-    /// It had ended so before.
-    EndAgain(Ended),
-    /// The wait is over; the run exists and has not ended.
-    StillOpen,
-    /// The wait is over; there is no such run.
-    NoSuchRun,
-    /// The wait is over; the store could not say.
-    NoWord,
-    /// It was stopped.
-    Stopped,
-    /// It waits in its queue.
-    Pending,
-    /// The key was used for another message.
-    Conflict,
-    /// The session's queue is full.
-    QueueFull,
-    /// The gateway is full.
-    Busy,
-    /// The store can't promise anything now.
-    Storage,
-    /// Another process owns the session.
-    NotOwner,
-    /// It belongs to another session.
-    WrongSession,
-    /// The session has begun anew meanwhile.
-    SessionChanged,
-    /// The lane is closed.
-    LaneClosed,
-    /// The session is busy, and the message is not for waiting.
-    SessionBusy,
-    /// The process is about to end; it was accepted before, or is to be sent again.
-    Draining,
-}
-
-/// A row of a transcript.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Row {
-    /// The message itself.
-    User(String),
-    /// The whole reply.
-    Whole(String),
-    /// A part of the reply, kept and marked at the end.
-    Partial(String),
-    /// What an earlier attempt left.
-    Interrupted(String),
-    /// A message that gave way in a full queue.
-    Dropped(String),
 }

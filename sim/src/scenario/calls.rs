@@ -6,11 +6,12 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use tidegate_core::{
-    Marker, ModelEnd, ModelFact, ProviderError, RetryAfter, RunId, Subject, Ticket,
+    CallFacts, CallId, Marker, ModelEnd, ModelFact, ProviderError, RetryAfter, RunId, Subject,
+    Ticket,
 };
 
 use super::ast::{Beat, Ending, Scenario, Step};
-use super::cast::Cast;
+use super::cast::{Cast, called};
 
 /// What is answered where nothing is said.
 const PLAIN: [Beat; 3] = [
@@ -27,6 +28,7 @@ const PLAIN: [Beat; 3] = [
 enum What {
     Fact(u8),
     Text(u64),
+    Call(CallFacts),
     End(ModelEnd),
 }
 
@@ -34,6 +36,7 @@ const ALIVE: What = What::Fact(0);
 const STRUCTURE: What = What::Fact(1);
 const REASONING: What = What::Fact(2);
 const FINISHED: What = What::Fact(3);
+const CALLING: What = What::Fact(4);
 
 /// A call that went out.
 #[derive(Debug)]
@@ -66,6 +69,8 @@ impl Call {
             ALIVE => ModelFact::Alive,
             STRUCTURE => ModelFact::Structure,
             REASONING => ModelFact::Reasoning,
+            CALLING => ModelFact::Calling,
+            What::Call(facts) => ModelFact::Call(facts),
             What::Fact(_) => ModelFact::Finished,
             What::Text(bytes) => {
                 self.sent = self.sent.saturating_add(bytes);
@@ -112,11 +117,21 @@ impl Calls {
         calls
     }
 
-    /// A call goes out. Gives its index.
-    pub(super) fn start(&mut self, ticket: Ticket, run: RunId, candidate: u16, now: u64) -> usize {
+    /// A call goes out. Gives its index. What it is going to ask for gets its names.
+    pub(super) fn start(
+        &mut self,
+        ticket: Ticket,
+        (run, candidate): (RunId, u16),
+        now: u64,
+        cast: &mut Cast,
+    ) -> usize {
         let own = self.answers.contains_key(&(run, candidate));
         let whose = (run, if own { candidate } else { 0 });
         let beats = which(&self.answers, &mut self.made, whose).unwrap_or(&PLAIN);
+        for (call, name) in (0..).zip(called(beats)) {
+            let attempt = ticket.attempt;
+            cast.ask_for(CallId { run, attempt, call }, name);
+        }
         self.calls.push(Call {
             ticket,
             version: 0,
@@ -158,12 +173,12 @@ impl Calls {
 }
 
 /// The script of the next call: the last one stands for all further ones.
-fn which<'a, Of: Copy + Ord>(
-    scripts: &'a BTreeMap<Of, Vec<Vec<Beat>>>,
+pub(super) fn which<'a, Of: Clone + Ord, Part>(
+    scripts: &'a BTreeMap<Of, Vec<Vec<Part>>>,
     made: &mut BTreeMap<Of, usize>,
     of: Of,
-) -> Option<&'a [Beat]> {
-    let made = made.entry(of).or_insert(0);
+) -> Option<&'a [Part]> {
+    let made = made.entry(of.clone()).or_insert(0);
     let scripts = scripts.get(&of)?;
     let beats = scripts.get(*made).or_else(|| scripts.last())?;
     *made += 1;
@@ -175,11 +190,12 @@ fn facts(beats: &[Beat]) -> VecDeque<(u64, What)> {
     let mut facts = VecDeque::new();
     let mut pause: u64 = 0;
     let mut retry_after = RetryAfter::Unsaid;
+    let mut calls = Vec::new();
     let mut put = |pause: &mut u64, gap: u64, what| {
         facts.push_back((std::mem::take(pause).saturating_add(gap), what));
     };
-    for &beat in beats {
-        match beat {
+    for beat in beats {
+        match *beat {
             Beat::Accepts | Beat::Silence => {}
             Beat::Begins(ms) => put(&mut pause, ms, STRUCTURE),
             Beat::Chunks {
@@ -187,9 +203,12 @@ fn facts(beats: &[Beat]) -> VecDeque<(u64, What)> {
                 apart_ms,
                 bytes,
             } => (0..count).for_each(|_| put(&mut pause, apart_ms, What::Text(bytes))),
-            Beat::Reasoning { every_ms, for_ms } | Beat::KeepAlives { every_ms, for_ms } => {
+            Beat::Reasoning { every_ms, for_ms }
+            | Beat::Arguments { every_ms, for_ms }
+            | Beat::KeepAlives { every_ms, for_ms } => {
                 let what = match beat {
                     Beat::Reasoning { .. } => REASONING,
+                    Beat::Arguments { .. } => CALLING,
                     _ => ALIVE,
                 };
                 let times = for_ms.checked_div(every_ms).unwrap_or(1);
@@ -199,7 +218,18 @@ fn facts(beats: &[Beat]) -> VecDeque<(u64, What)> {
             Beat::Pause(ms) => pause = pause.saturating_add(ms),
             Beat::Finishes => put(&mut pause, 0, FINISHED),
             Beat::Asks(after) => retry_after = after,
-            Beat::Ends(ending) => put(&mut pause, 0, What::End(end(ending, retry_after))),
+            Beat::Calls { facts, .. } => {
+                put(&mut pause, 0, CALLING);
+                calls.push(facts);
+            }
+            Beat::Ends(ending) => {
+                // A call is told whole with the answer; a broken answer asks for nothing.
+                let whole = ending == Ending::Completes;
+                for facts in calls.drain(..).filter(|_| whole) {
+                    put(&mut pause, 0, What::Call(facts));
+                }
+                put(&mut pause, 0, What::End(end(ending, retry_after)));
+            }
         }
     }
     facts

@@ -3,13 +3,13 @@
 //! An id follows from the name's place among all names, shorter ones first, so that m2 comes
 //! before m10 and a scenario made from a log keeps the order of its ids.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::{
-    ContentOwner, Fingerprint, RequestId, RunId, SessionId, Speaker, Subject, Turn,
+    Attempt, CallId, ContentOwner, Fingerprint, RequestId, RunId, SessionId, Speaker, Subject, Turn,
 };
 
-use super::ast::{Said, Scenario, Step, Terms, UNKNOWN};
+use super::ast::{Beat, Said, Scenario, Step, Terms, UNKNOWN};
 
 /// High bits of the run that nobody sends.
 const NOBODY: u128 = 1 << 97;
@@ -37,6 +37,11 @@ pub(super) struct Cast {
     messages: Vec<Message>,
     sessions: Vec<String>,
     routes: Vec<String>,
+    /// What the scenario says of each call: by which message's answer it is asked for, and at
+    /// which place.
+    planned: BTreeMap<String, (RunId, u16)>,
+    /// Calls that a model asked for, in this order.
+    asked_for: Vec<(CallId, String)>,
 }
 
 impl Cast {
@@ -86,7 +91,45 @@ impl Cast {
                 terms,
             })
             .collect();
+        cast.planned = planned(scenario, &cast);
         cast
+    }
+
+    /// A model asks for a call under a name.
+    pub(super) fn ask_for(&mut self, call: CallId, name: &str) {
+        self.asked_for.push((call, name.to_owned()));
+    }
+
+    /// The newest call of a name; before it is asked for, what it is going to be.
+    pub(super) fn call(&self, name: &str) -> CallId {
+        let asked = self.asked_for.iter().rev().find(|(_, known)| known == name);
+        let planned = || self.planned.get(name).copied();
+        match asked {
+            Some(&(call, _)) => call,
+            None => {
+                let (run, call) = planned().unwrap_or((RunId::from_u128(NOBODY), 0));
+                CallId {
+                    run,
+                    attempt: Attempt(1),
+                    call,
+                }
+            }
+        }
+    }
+
+    pub(super) fn call_name(&self, call: CallId) -> &str {
+        let known = self.asked_for.iter().find(|&&(known, _)| known == call);
+        let planned = self.planned.iter();
+        let mut planned = planned.filter(|&(_, &at)| at == (call.run, call.call));
+        match known {
+            Some((_, name)) => name,
+            None => planned.next().map_or("a call", |(name, _)| name),
+        }
+    }
+
+    /// Whether a name is that of a call, and not of a message.
+    pub(super) fn is_call(&self, name: &str) -> bool {
+        self.planned.contains_key(name)
     }
 
     /// How a message takes part in its session.
@@ -172,6 +215,27 @@ impl Cast {
             ContentOwner::Request(_) => format!("what came with {}", self.asked(asked)),
         }
     }
+}
+
+/// Where each call is asked for.
+fn planned(scenario: &Scenario, cast: &Cast) -> BTreeMap<String, (RunId, u16)> {
+    let mut planned = BTreeMap::new();
+    for step in scenario.timeline.iter().flat_map(|block| &block.steps) {
+        if let Step::Answer { message, beats, .. } = step {
+            for (place, call) in (0..).zip(called(beats)) {
+                planned.insert(call.to_owned(), (cast.run(message), place));
+            }
+        }
+    }
+    planned
+}
+
+/// The calls that an answer asks for, in their order.
+pub(super) fn called(beats: &[Beat]) -> impl Iterator<Item = &str> {
+    beats.iter().filter_map(|beat| match beat {
+        Beat::Calls { call, .. } => Some(call.as_str()),
+        _ => None,
+    })
 }
 
 /// The names of all routes; the plain one has none.

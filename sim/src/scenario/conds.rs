@@ -2,11 +2,13 @@
 //!
 //! One row for each sentence; the book lists the same. How each is judged stands in `judge`.
 
-use super::ast::{Cond, Row, Stand, When};
+use tidegate_core::Decision;
+
+use super::ast::{Cond, Happens, Row, Stand, When};
 use super::error::Trouble;
 use super::form::{Form, choose};
 use super::token::Cursor;
-use super::words::{ENDED, say, say_queue, say_told};
+use super::words::{ENDED, RESULTS, say, say_queue, say_told};
 
 const fn form(text: &'static str, make: fn(super::form::Taken) -> Cond) -> Form<Cond> {
     Form { text, make }
@@ -87,6 +89,36 @@ pub(super) const CONDS: &[Form<Cond>] = &[
     form("{message} ends in the turn of {message}", |mut t| {
         Cond::EndsInTurn(t.word(), t.word())
     }),
+    form("{call} is asked for", |mut t| {
+        Cond::Call(t.word(), Happens::AskedFor)
+    }),
+    form("{call} waits for a person", |mut t| {
+        Cond::Call(t.word(), Happens::Asked)
+    }),
+    form("{call} is allowed", |mut t| {
+        Cond::Call(t.word(), Happens::Decided(Decision::AllowOnce))
+    }),
+    form("{call} is denied", |mut t| {
+        Cond::Call(t.word(), Happens::Decided(Decision::Deny))
+    }),
+    form("{call} runs", |mut t| Cond::Call(t.word(), Happens::Runs)),
+    form("{call} is stopped", |mut t| {
+        Cond::Call(t.word(), Happens::Stopped)
+    }),
+    form("output of {call} is shown", |mut t| {
+        Cond::Call(t.word(), Happens::Shown)
+    }),
+    form("{call} comes to {result}", |mut t| {
+        Cond::Call(t.word(), Happens::Ends(t.result()))
+    }),
+    form("{call} came once to {result}", |mut t| {
+        Cond::CameOnce(t.word(), t.result())
+    }),
+    form("{call} never ran", |mut t| Cond::RanTimes(t.word(), 0)),
+    form("{call} ran once", |mut t| Cond::RanTimes(t.word(), 1)),
+    form("{call} ran {number} times", |mut t| {
+        Cond::RanTimes(t.word(), t.number())
+    }),
     form("{session} begins anew", |mut t| Cond::BeginsAnew(t.word())),
     form("{client} is told {message}: {told}", |mut t| Cond::Told {
         client: t.word(),
@@ -146,6 +178,11 @@ pub(super) fn write(cond: &Cond) -> String {
         Cond::TakenAlong(m, turn) => format!("{m} is taken along by {turn}"),
         Cond::Retries(m) => format!("{m} is to ask its model again"),
         Cond::FallsBack(m, n) => format!("{m} is to ask fallback {n}"),
+        Cond::Call(call, happens) => say_happens(call, *happens),
+        Cond::CameOnce(call, end) => format!("{call} came once to {}", say(RESULTS, end)),
+        Cond::RanTimes(call, 0) => format!("{call} never ran"),
+        Cond::RanTimes(call, 1) => format!("{call} ran once"),
+        Cond::RanTimes(call, n) => format!("{call} ran {n} times"),
         Cond::Seen(m) => format!("{m} is seen by the model"),
         Cond::BeginsAnew(session) => format!("{session} begins anew"),
         Cond::Told {
@@ -166,6 +203,19 @@ pub(super) fn write(cond: &Cond) -> String {
     }
 }
 
+fn say_happens(call: &str, happens: Happens) -> String {
+    match happens {
+        Happens::AskedFor => format!("{call} is asked for"),
+        Happens::Asked => format!("{call} waits for a person"),
+        Happens::Decided(Decision::AllowOnce) => format!("{call} is allowed"),
+        Happens::Decided(Decision::Deny) => format!("{call} is denied"),
+        Happens::Runs => format!("{call} runs"),
+        Happens::Stopped => format!("{call} is stopped"),
+        Happens::Shown => format!("output of {call} is shown"),
+        Happens::Ends(end) => format!("{call} comes to {}", say(RESULTS, &end)),
+    }
+}
+
 /// Rows in words.
 pub(super) fn say_rows(rows: &[Row]) -> String {
     let words: Vec<String> = rows
@@ -175,6 +225,8 @@ pub(super) fn say_rows(rows: &[Row]) -> String {
             Row::Whole(m) => format!("assistant {m} whole"),
             Row::Partial(m) => format!("assistant {m} partial"),
             Row::Interrupted(m) => format!("assistant {m} interrupted"),
+            Row::Calls(m) => format!("assistant {m} calls"),
+            Row::Result(call, end) => format!("result {call} {}", say(RESULTS, end)),
             Row::Dropped(m) => format!("dropped {m}"),
         })
         .collect();
@@ -194,6 +246,8 @@ impl Cond {
                 | Self::StartedInOrder(_)
                 | Self::EndedInOrder(_)
                 | Self::CalledTimes(..)
+                | Self::CameOnce(..)
+                | Self::RanTimes(..)
                 | Self::Transcript(..)
         )
     }
@@ -220,6 +274,9 @@ impl Cond {
             Self::StartedInOrder(all) | Self::EndedInOrder(all) => {
                 names.messages.extend(all.iter().map(String::as_str));
             }
+            Self::Call(call, _) | Self::CameOnce(call, _) | Self::RanTimes(call, _) => {
+                names.calls.push(call);
+            }
             Self::BeginsAnew(session) => names.sessions.push(session),
             Self::WaitsBehind(m, other)
             | Self::TakenAlong(m, other)
@@ -231,19 +288,23 @@ impl Cond {
                 client, message, ..
             } => {
                 names.clients.push(client);
-                names.messages.push(message);
+                names.either.push(message);
             }
             Self::NothingStopped(client) | Self::Queues(client, _) => names.clients.push(client),
             Self::MoreAtWork(_) | Self::ProcessEnds => {}
             Self::Transcript(session, rows) => {
                 names.sessions.push(session);
-                names.messages.extend(rows.iter().map(|row| match row {
-                    Row::User(m)
-                    | Row::Whole(m)
-                    | Row::Partial(m)
-                    | Row::Interrupted(m)
-                    | Row::Dropped(m) => m.as_str(),
-                }));
+                for row in rows {
+                    match row {
+                        Row::User(m)
+                        | Row::Whole(m)
+                        | Row::Partial(m)
+                        | Row::Interrupted(m)
+                        | Row::Calls(m)
+                        | Row::Dropped(m) => names.messages.push(m),
+                        Row::Result(call, _) => names.calls.push(call),
+                    }
+                }
             }
         }
         names
@@ -256,6 +317,9 @@ pub(super) struct Names<'a> {
     pub(super) messages: Vec<&'a str>,
     pub(super) sessions: Vec<&'a str>,
     pub(super) clients: Vec<&'a str>,
+    pub(super) calls: Vec<&'a str>,
+    /// Messages or calls.
+    pub(super) either: Vec<&'a str>,
 }
 
 impl When {
@@ -299,6 +363,21 @@ mod tests {
             "m2 is to ask its model again",
             "m2 is to ask fallback 1",
             "m2 ends in the turn of m1",
+            "c1 is asked for",
+            "c1 waits for a person",
+            "c1 is allowed",
+            "c1 is denied",
+            "c1 runs",
+            "c1 is stopped",
+            "output of c1 is shown",
+            "c1 comes to timed out",
+            "c1 came once to no such tool",
+            "c1 never ran",
+            "c1 ran once",
+            "c1 ran 2 times",
+            "alice is told c1: allowed",
+            "alice is told c1: refused (already decided)",
+            "transcript of A is: user m1, assistant m1 calls, result c1 ok, result c2 timed out",
             "m2 ended once as cancelled (interrupted)",
             "m2 ended once as dropped (summarize)",
             "A begins anew",

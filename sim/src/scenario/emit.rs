@@ -5,17 +5,16 @@
 //! steps. What a scenario can't say (a lost report, another owner) is left out, so whoever
 //! emits runs the result and compares the violation's code.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use tidegate_core::{
-    AcceptReport, ClaimReport, Config, ConfigureReport, Fingerprint, Input, LoadReport,
-    LookupReport, ModelFact, Now, Output, RequestId, ResetReport, RunId, Scope, SessionId,
-    SettleReport, Speaker, StoreError, Ticket, Turn,
+    AcceptReport, CallId, ClaimReport, Config, ConfigureReport, Input, LaunchReport, LoadReport,
+    LookupReport, ModelFact, Now, Output, ResetReport, RunId, SettleReport, StoreError, Ticket,
+    ToolFact,
 };
 
-use super::ast::{Beat, Block, Part, Planted, Said, Scenario, Step, Terms, UNKNOWN};
-use super::calls::{asks, ending};
-use super::cast::{HEARTBEAT, ROOM};
+use super::ast::{Block, Planted, Refused, Scenario, Step};
+use super::names::Names;
 use crate::adapter::System;
 
 /// An input as a watcher saw it.
@@ -31,12 +30,22 @@ pub struct Logged {
 
 /// A model call of the log.
 #[derive(Debug)]
-struct Call {
-    run: RunId,
-    candidate: u16,
-    at: u64,
-    cancelled_at: Option<u64>,
-    facts: Vec<(u64, ModelFact)>,
+pub(super) struct Call {
+    pub(super) ticket: Ticket,
+    pub(super) run: RunId,
+    pub(super) candidate: u16,
+    pub(super) at: u64,
+    pub(super) cancelled_at: Option<u64>,
+    pub(super) facts: Vec<(u64, ModelFact)>,
+}
+
+/// A tool of the log.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) call: CallId,
+    pub(super) at: u64,
+    pub(super) stopped_at: Option<u64>,
+    pub(super) facts: Vec<(u64, ToolFact)>,
 }
 
 /// What the log shows of model, store, clock and process.
@@ -44,6 +53,8 @@ struct Call {
 struct Seen {
     calls: Vec<Call>,
     by_ticket: BTreeMap<(u32, Ticket), usize>,
+    jobs: Vec<Job>,
+    jobs_by_ticket: BTreeMap<(u32, Ticket), usize>,
     ordered: BTreeMap<(u32, Ticket), u64>,
     /// How long the store took for what was ordered at a time.
     takes: BTreeMap<u64, u64>,
@@ -84,6 +95,10 @@ impl Scenario {
             let (answer, on_cancel) = names.scripts(call);
             timed.push((call.at, 2, answer));
             timed.extend(on_cancel.map(|step| (call.at, 2, step)));
+        }
+        for job in &seen.jobs {
+            let scripts = names.tool_scripts(job);
+            timed.extend(scripts.into_iter().flatten().map(|step| (job.at, 2, step)));
         }
         timed.sort_by_key(|&(at, rank, _)| (at, rank));
         let mut scenario = Self::new(name);
@@ -180,6 +195,13 @@ impl Seen {
             }
             return;
         }
+        if let Input::Tool { ticket, fact } = &logged.input {
+            let at = self.jobs_by_ticket.get(&(life, *ticket));
+            if let Some(job) = at.and_then(|&at| self.jobs.get_mut(at)) {
+                job.facts.push((now, *fact));
+            }
+            return;
+        }
         let Some((ticket, refusal)) = store_report(&logged.input) else {
             return;
         };
@@ -189,7 +211,11 @@ impl Seen {
             if let Some(error) = refusal {
                 let step = Step::StoreRefuses {
                     error,
-                    ends_only: matches!(logged.input, Input::Settled { .. }),
+                    what: match logged.input {
+                        Input::Settled { .. } => Refused::Ends,
+                        Input::Launched { .. } => Refused::Launches,
+                        _ => Refused::All,
+                    },
                     for_ms: 1,
                 };
                 self.steps.push((now, step));
@@ -203,6 +229,7 @@ impl Seen {
             | Output::Accept { ticket, .. }
             | Output::Claim { ticket, .. }
             | Output::Settle { ticket, .. }
+            | Output::Launch { ticket, .. }
             | Output::Reset { ticket, .. }
             | Output::Configure { ticket, .. }
             | Output::Lookup { ticket, .. } => {
@@ -215,6 +242,7 @@ impl Seen {
             } => {
                 self.by_ticket.insert((life, *ticket), self.calls.len());
                 self.calls.push(Call {
+                    ticket: *ticket,
                     run: fence.run,
                     candidate: *candidate,
                     at: now,
@@ -226,6 +254,21 @@ impl Seen {
                 let call = self.by_ticket.get(&(life, *ticket)).copied();
                 if let Some(call) = call.and_then(|at| self.calls.get_mut(at)) {
                     call.cancelled_at.get_or_insert(now);
+                }
+            }
+            Output::StartTool { ticket, call } => {
+                self.jobs_by_ticket.insert((life, *ticket), self.jobs.len());
+                self.jobs.push(Job {
+                    call: *call,
+                    at: now,
+                    stopped_at: None,
+                    facts: Vec::new(),
+                });
+            }
+            Output::CancelTool { ticket } => {
+                let at = self.jobs_by_ticket.get(&(life, *ticket)).copied();
+                if let Some(job) = at.and_then(|at| self.jobs.get_mut(at)) {
+                    job.stopped_at.get_or_insert(now);
                 }
             }
             Output::Drained => self.drained = true,
@@ -266,6 +309,10 @@ fn store_report(input: &Input) -> Option<(Ticket, Option<StoreError>)> {
             SettleReport::Refused(error) => (*ticket, Some(*error)),
             _ => (*ticket, None),
         },
+        Input::Launched { ticket, report } => match report {
+            LaunchReport::Refused(error) => (*ticket, Some(*error)),
+            _ => (*ticket, None),
+        },
         Input::LookedUp { ticket, report } => match report {
             LookupReport::Refused(error) => (*ticket, Some(*error)),
             _ => (*ticket, None),
@@ -280,252 +327,4 @@ fn store_report(input: &Input) -> Option<(Ticket, Option<StoreError>)> {
         },
         _ => return None,
     })
-}
-
-/// Names for the ids of a log, in the order of the ids.
-#[derive(Debug, Default)]
-struct Names {
-    messages: BTreeMap<RunId, String>,
-    sessions: BTreeMap<SessionId, String>,
-    routes: BTreeMap<Fingerprint, String>,
-    bodies: BTreeMap<RunId, [u8; 16]>,
-    /// Requests that are left later have a client of their own.
-    left: BTreeMap<RequestId, String>,
-    speakers: BTreeMap<RequestId, Speaker>,
-    asked: BTreeSet<RequestId>,
-}
-
-impl Names {
-    fn of(log: &[Logged]) -> Self {
-        let mut names = Self::default();
-        let (mut runs, mut sessions, mut left) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
-        let mut routes = BTreeSet::new();
-        for logged in log {
-            match &logged.input {
-                Input::Submit(submit) => {
-                    runs.insert(submit.run);
-                    sessions.insert(submit.session);
-                    if let Turn::Chat { route, speaker, .. } = submit.turn {
-                        routes.insert(route);
-                        names.speakers.insert(submit.request, speaker);
-                    }
-                    names.asked.insert(submit.request);
-                }
-                Input::Wait { request, .. } => {
-                    names.asked.insert(*request);
-                }
-                Input::Abort { request, .. }
-                | Input::Reset { request, .. }
-                | Input::Configure { request, .. } => {
-                    names.asked.insert(*request);
-                }
-                Input::Leave { request } => left.push(*request),
-                _ => {}
-            }
-        }
-        let number = |(id, n): (RunId, usize)| (id, format!("m{n}"));
-        names.messages = runs.into_iter().zip(1..).map(number).collect();
-        names.sessions = sessions
-            .into_iter()
-            .zip(0..)
-            .map(|(id, n)| (id, letter(n)))
-            .collect();
-        // The first route is the plain one.
-        let route = |(id, n): (Fingerprint, usize)| match n {
-            0 => (id, String::new()),
-            n => (id, format!("r{n}")),
-        };
-        names.routes = routes.into_iter().zip(0..).map(route).collect();
-        names.left = left
-            .into_iter()
-            .zip(1_usize..)
-            .map(|(id, n)| (id, format!("{}{n}", names.speaker(id).unwrap_or("bob"))))
-            .collect();
-        names
-    }
-
-    fn client(&self, request: RequestId) -> String {
-        let speaker = || self.speaker(request).unwrap_or("alice").into();
-        self.left.get(&request).cloned().unwrap_or_else(speaker)
-    }
-
-    /// Who sends a message whose sender's name says what he is.
-    fn speaker(&self, request: RequestId) -> Option<&'static str> {
-        match self.speakers.get(&request)? {
-            Speaker::Room => Some(ROOM),
-            Speaker::Heartbeat => Some(HEARTBEAT),
-            Speaker::User => None,
-        }
-    }
-
-    /// How a message takes part in a conversation.
-    fn said(&self, turn: Turn) -> Option<Said> {
-        match turn {
-            Turn::Agent => None,
-            Turn::Chat { queue, route, .. } => Some(Said {
-                mode: queue,
-                route: self.routes.get(&route).cloned().unwrap_or_default(),
-            }),
-        }
-    }
-
-    fn message(&self, run: RunId) -> String {
-        self.messages
-            .get(&run)
-            .cloned()
-            .unwrap_or_else(|| UNKNOWN.into())
-    }
-
-    fn step(&mut self, input: &Input) -> Option<Step> {
-        match input {
-            Input::Submit(submit) => {
-                let (client, message) = (self.client(submit.request), self.message(submit.run));
-                let Some(body) = self.bodies.get(&submit.run) else {
-                    self.bodies.insert(submit.run, submit.body.0);
-                    let session = self.sessions.get(&submit.session).cloned()?;
-                    return Some(Step::Send {
-                        client,
-                        messages: vec![message],
-                        session,
-                        said: self.said(submit.turn),
-                        terms: Terms {
-                            budget: submit.budget,
-                            lane: submit.lane,
-                            priority: submit.priority,
-                        },
-                    });
-                };
-                Some(Step::Repeat {
-                    client,
-                    message,
-                    other_body: *body != submit.body.0,
-                })
-            }
-            Input::Wait {
-                request,
-                run,
-                timeout_ms,
-            } => Some(Step::Wait {
-                client: self.client(*request),
-                message: self.message(*run),
-                limit_ms: *timeout_ms,
-            }),
-            Input::Abort {
-                request,
-                session,
-                scope,
-            } => {
-                let named = self.sessions.get(session).cloned();
-                let run = match scope {
-                    Scope::Run(run) => Some(*run),
-                    Scope::AtWork | Scope::Queued | Scope::All => None,
-                };
-                if run.is_none() && named.is_none() {
-                    return None;
-                }
-                Some(Step::Abort {
-                    client: self.client(*request),
-                    message: run.map(|run| self.message(run)),
-                    session: named.or_else(|| Some("elsewhere".into())),
-                    part: match scope {
-                        Scope::Queued => Part::Queued,
-                        Scope::AtWork => Part::AtWork,
-                        Scope::All | Scope::Run(_) => Part::All,
-                    },
-                })
-            }
-            Input::Reset {
-                request,
-                session,
-                expected,
-            } => Some(Step::Reset {
-                client: self.client(*request),
-                session: self.sessions.get(session).cloned()?,
-                expected: *expected,
-            }),
-            Input::Configure {
-                request,
-                session,
-                change,
-            } => Some(Step::Queue {
-                client: self.client(*request),
-                session: self.sessions.get(session).cloned()?,
-                change: *change,
-            }),
-            Input::Leave { request } => self.asked.contains(request).then(|| Step::Leave {
-                client: self.client(*request),
-            }),
-            _ => None,
-        }
-    }
-
-    /// What a call said of its own, and what it said once it was to stop.
-    fn scripts(&self, call: &Call) -> (Step, Option<Step>) {
-        let message = self.message(call.run);
-        let until = call.cancelled_at.unwrap_or(u64::MAX);
-        let (own, late): (Vec<_>, Vec<_>) = call.facts.iter().partition(|(at, _)| *at < until);
-        let mut sent = 0;
-        let answer = Step::Answer {
-            message: message.clone(),
-            fallback: (call.candidate > 0).then_some(call.candidate),
-            beats: beats(call.at, &own, &mut sent),
-        };
-        let on_cancel = call.cancelled_at.map(|at| Step::OnCancel {
-            message,
-            beats: beats(at, &late, &mut sent),
-        });
-        (answer, on_cancel)
-    }
-}
-
-fn letter(n: u8) -> String {
-    match n {
-        0..26 => char::from(b'A' + n).to_string(),
-        n => format!("S{n}"),
-    }
-}
-
-fn beats(from: u64, facts: &[&(u64, ModelFact)], sent: &mut u64) -> Vec<Beat> {
-    let mut beats = Vec::new();
-    let mut last = from;
-    for (at, fact) in facts {
-        let gap = at.saturating_sub(last);
-        let one = |beat| match gap {
-            0 => vec![beat],
-            gap => vec![Beat::Pause(gap), beat],
-        };
-        let made = match fact {
-            ModelFact::Structure => vec![Beat::Begins(gap)],
-            ModelFact::Text { to } => {
-                let bytes = to.saturating_sub(*sent);
-                *sent = (*sent).max(*to);
-                vec![Beat::Chunks {
-                    count: 1,
-                    apart_ms: gap,
-                    bytes,
-                }]
-            }
-            ModelFact::Alive => one(Beat::KeepAlives {
-                every_ms: 0,
-                for_ms: 0,
-            }),
-            ModelFact::Reasoning => one(Beat::Reasoning {
-                every_ms: 0,
-                for_ms: 0,
-            }),
-            ModelFact::Finished => one(Beat::Finishes),
-            ModelFact::Ended(end) => {
-                let mut beats: Vec<Beat> = asks(*end).into_iter().collect();
-                beats.extend(one(Beat::Ends(ending(*end))));
-                beats
-            }
-        };
-        beats.extend(made);
-        last = *at;
-        if matches!(beats.last(), Some(Beat::Ends(_))) {
-            return beats;
-        }
-    }
-    beats.push(Beat::Silence);
-    beats
 }

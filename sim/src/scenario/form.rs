@@ -3,13 +3,15 @@
 //! Owns the matching of a line against a table of forms and the message when none fits. What
 //! a sentence means stands with its table.
 
-use tidegate_core::{Budget, QueueOverride, StoreError};
+use tidegate_core::{Budget, CallEnd, QueueOverride, StoreError};
 
 use super::ast::{Ended, Row, Said, Terms, Told};
 use super::error::{Trouble, nearest};
 use super::token::{Cursor, Token, tokens};
 use super::units::{TIME, parse_time};
-use super::words::{DROPS, ENDED, LANES, MODES, PRIORITIES, STORE_ERRORS, TOLD, Table, phrase};
+use super::words::{
+    DROPS, ENDED, LANES, MODES, PRIORITIES, RESULTS, STORE_ERRORS, TOLD, Table, phrase,
+};
 use crate::violation::Code;
 
 /// What may stand in a hole.
@@ -17,6 +19,7 @@ use crate::violation::Code;
 pub(super) enum Hole {
     Client,
     Message,
+    Call,
     Messages,
     Session,
     How,
@@ -29,6 +32,7 @@ pub(super) enum Hole {
     Budget,
     Ended,
     Told,
+    Result,
     StoreError,
     Code,
     Rows,
@@ -37,6 +41,7 @@ pub(super) enum Hole {
 const HOLES: Table<Hole> = &[
     ("{client}", Hole::Client),
     ("{message}", Hole::Message),
+    ("{call}", Hole::Call),
     ("{messages}", Hole::Messages),
     ("{session}", Hole::Session),
     ("{how}", Hole::How),
@@ -48,6 +53,7 @@ const HOLES: Table<Hole> = &[
     ("{status}", Hole::Status),
     ("{end}", Hole::Ended),
     ("{told}", Hole::Told),
+    ("{result}", Hole::Result),
     ("{refusal}", Hole::StoreError),
     ("{code}", Hole::Code),
     ("{rows}", Hole::Rows),
@@ -66,6 +72,7 @@ pub(super) enum Value {
     Queue(QueueOverride),
     Ended(Ended),
     Told(Told),
+    Result(CallEnd),
     StoreError(StoreError),
     Code(Code),
     Rows(Vec<Row>),
@@ -76,9 +83,13 @@ const RESERVED: &[&str] = &[
     "model",
     "fallback",
     "store",
+    "tool",
+    "guarded",
     "process",
     "clock",
+    "another",
     "text",
+    "output",
     "transcript",
     "the",
     "anything",
@@ -129,6 +140,7 @@ taken! {
     queue: Queue -> QueueOverride,
     ended: Ended -> Ended,
     told: Told -> Told,
+    result: Result -> CallEnd,
     store_error: StoreError -> StoreError,
     rows: Rows -> Vec<Row>,
 }
@@ -241,10 +253,13 @@ fn explain(missed: Missed, what: &str, cursor: &Cursor<'_>) -> Trouble {
         let actors = [
             "model",
             "store",
+            "tool",
             "process",
             "clock",
+            "another",
             "transcript",
             "text",
+            "output",
             "the",
         ];
         let near = nearest(found, missed.literals.iter().copied());
@@ -273,6 +288,7 @@ pub(super) fn fill(hole: Hole, cursor: &mut Cursor<'_>) -> Result<Value, Trouble
     match hole {
         Hole::Client => name(cursor, "a client's name").map(Value::Word),
         Hole::Message => name(cursor, "a message's name").map(Value::Word),
+        Hole::Call => name(cursor, "a call's name").map(Value::Word),
         Hole::Session => name(cursor, "a session's name").map(Value::Word),
         Hole::Messages => names(cursor).map(Value::Words),
         Hole::Time => time(cursor).map(Value::Number),
@@ -291,6 +307,7 @@ pub(super) fn fill(hole: Hole, cursor: &mut Cursor<'_>) -> Result<Value, Trouble
         Hole::Budget => budget(cursor).map(Value::Budget),
         Hole::Ended => phrase(ENDED, "an end", cursor).map(Value::Ended),
         Hole::Told => told(cursor).map(Value::Told),
+        Hole::Result => phrase(RESULTS, "what comes of a call", cursor).map(Value::Result),
         Hole::StoreError => phrase(STORE_ERRORS, "a refusal", cursor).map(Value::StoreError),
         Hole::Code => code(cursor).map(Value::Code),
         Hole::Rows => rows(cursor).map(Value::Rows),
@@ -463,11 +480,16 @@ fn rows(cursor: &mut Cursor<'_>) -> Result<Vec<Row>, Trouble> {
         let make = match cursor.peek() {
             Some("user") => |message, _: &mut Cursor<'_>| Ok(Row::User(message)),
             Some("dropped") => |message, _: &mut Cursor<'_>| Ok(Row::Dropped(message)),
+            Some("result") => |call, cursor: &mut Cursor<'_>| {
+                let end = phrase(RESULTS, "what came of the call", cursor)?;
+                Ok(Row::Result(call, end))
+            },
             Some("assistant") => |message, cursor: &mut Cursor<'_>| {
                 for (word, row) in [
                     ("whole", Row::Whole as fn(String) -> Row),
                     ("partial", Row::Partial),
                     ("interrupted", Row::Interrupted),
+                    ("calls", Row::Calls),
                 ] {
                     if cursor.take(word) {
                         return Ok(row(message));
@@ -475,15 +497,15 @@ fn rows(cursor: &mut Cursor<'_>) -> Result<Vec<Row>, Trouble> {
                 }
                 let word = cursor.peek().unwrap_or_default();
                 Err(cursor
-                    .trouble("`whole`, `partial` or `interrupted`")
-                    .near(word, ["whole", "partial", "interrupted"]))
+                    .trouble("`whole`, `partial`, `interrupted` or `calls`")
+                    .near(word, ["whole", "partial", "interrupted", "calls"]))
             },
             word => {
                 return Err(cursor
-                    .trouble("a row: `user`, `assistant` or `dropped`, or `empty`")
+                    .trouble("a row: `user`, `assistant`, `result` or `dropped`, or `empty`")
                     .near(
                         word.unwrap_or_default(),
-                        ["user", "assistant", "dropped", "empty"],
+                        ["user", "assistant", "result", "dropped", "empty"],
                     ));
             }
         };

@@ -3,14 +3,14 @@
 //! Owns the meaning of each expectation over the record of a run. A thing that happens has
 //! times; a thing that lasts has spans; a thing about the whole run has an answer.
 
-use tidegate_core::{Place, RunId, SessionId};
+use tidegate_core::{CallEnd, CallId, Place, RunId, SessionId};
 
-use super::ast::{Cond, Ended, Expect, Row, Stand, Told, When};
+use super::ast::{Cond, Ended, Expect, Happens, Row, Stand, Told, When};
 use super::cast::Cast;
 use super::conds;
 use super::record::{Fact, Record, What};
 use super::units::{show_span, show_time};
-use super::words::{ENDED, all_of, say, say_queue, say_told};
+use super::words::{ENDED, RESULTS, all_of, say, say_queue, say_told};
 use crate::world::store::RowKind;
 
 /// A run's record, with the names to read it by.
@@ -97,8 +97,21 @@ impl Judge<'_> {
                 client,
                 message,
                 told,
-            } => matches!(what, What::Told(who, of, said)
-                if who == client && *of == run(message) && told_fits(*told, *said)),
+            } => match what {
+                What::Told(who, of, said) => {
+                    who == client
+                        && !self.cast.is_call(message)
+                        && *of == run(message)
+                        && told_fits(*told, *said)
+                }
+                What::ToldOfCall(who, call, said) => {
+                    who == client && self.named(message, *call) && told == said
+                }
+                _ => false,
+            },
+            Cond::Call(call, happens) => {
+                matches!(what, What::Call(of, came) if self.named(call, *of) && came == happens)
+            }
             Cond::NothingStopped(client) => {
                 matches!(what, What::NothingStopped(who) if who == client)
             }
@@ -119,10 +132,19 @@ impl Judge<'_> {
                     | What::Saved(of)
                     | What::Row(_, _, of)
                     | What::Receipt(of, _) => *of == id,
+                    What::Call(call, _) => call.run == id,
                     _ => false,
                 }
             }
             _ => false,
+        }
+    }
+
+    /// Whether a call is the one of a name, which is `unknown` for one that nobody asked for.
+    fn named(&self, name: &str, call: CallId) -> bool {
+        match self.cast.is_call(name) {
+            true => self.cast.call_name(call) == name,
+            false => self.cast.call(name) == call,
         }
     }
 
@@ -156,6 +178,25 @@ impl Judge<'_> {
                         say_told(*said),
                         show_time(fact.at)
                     )),
+                    (
+                        Cond::Told {
+                            client, message, ..
+                        },
+                        What::ToldOfCall(who, of, said),
+                    ) if who == client && self.named(message, *of) => Some(format!(
+                        "told {} at {}",
+                        say_told(*said),
+                        show_time(fact.at)
+                    )),
+                    (Cond::Call(call, Happens::Ends(_)), What::Call(of, Happens::Ends(end)))
+                        if self.named(call, *of) =>
+                    {
+                        Some(format!(
+                            "it came to {} at {}",
+                            say(RESULTS, end),
+                            show_time(fact.at)
+                        ))
+                    }
                     (Cond::Stands(m, _), What::Stands(of, place)) if *of == self.cast.run(m) => {
                         Some(format!(
                             "it {} at {}",
@@ -246,6 +287,13 @@ impl Judge<'_> {
                     format!("it was called {times} times"),
                 )
             }
+            Cond::RanTimes(call, wanted) => {
+                let ran = |what: &What| matches!(what, What::Call(of, Happens::Runs) if self.named(call, *of));
+                let facts = self.record.facts.iter();
+                let times = facts.filter(|fact| ran(&fact.what)).count();
+                (times as u64 == *wanted, format!("it ran {times} times"))
+            }
+            Cond::CameOnce(call, wanted) => self.came_once(call, *wanted),
             Cond::Transcript(session, wanted) => {
                 let rows = self.transcript(self.cast.session(session));
                 let shown = conds::say_rows(&rows);
@@ -277,6 +325,28 @@ impl Judge<'_> {
             }
             _ => (false, format!("it has {} receipts", receipts.len())),
         }
+    }
+
+    /// One durable result for each call of the name, and all of them this one.
+    fn came_once(&self, call: &str, wanted: CallEnd) -> (bool, String) {
+        let results = self.record.facts.iter().filter_map(|fact| match fact.what {
+            What::Row(_, RowKind::Result(of, end), _) if self.named(call, of) => Some((of, end)),
+            _ => None,
+        });
+        let results: Vec<(CallId, CallEnd)> = results.collect();
+        let twice = |&(of, _): &(CallId, CallEnd)| {
+            results.iter().filter(|&&(other, _)| other == of).count() > 1
+        };
+        let fits = results.iter().all(|&(_, end)| end == wanted);
+        let words: Vec<&str> = results.iter().map(|(_, end)| say(RESULTS, end)).collect();
+        let instead = match words[..] {
+            [] => "it has no result".into(),
+            _ => format!("it came to {}", words.join(", ")),
+        };
+        (
+            !results.is_empty() && fits && !results.iter().any(twice),
+            instead,
+        )
     }
 
     fn in_order(&self, all: &[String], of: impl Fn(&What) -> Option<RunId>) -> (bool, String) {
@@ -315,6 +385,10 @@ impl Judge<'_> {
                 RowKind::Reply if completed(run) => Row::Whole(name),
                 RowKind::Reply => Row::Partial(name),
                 RowKind::Interrupted => Row::Interrupted(name),
+                RowKind::Calls => Row::Calls(name),
+                RowKind::Result(call, end) => {
+                    Row::Result(self.cast.call_name(call).to_owned(), end)
+                }
                 RowKind::Dropped => Row::Dropped(name),
             }
         })

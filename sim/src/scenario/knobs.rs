@@ -9,7 +9,7 @@ use super::error::Trouble;
 use super::form::{Hole, Value, fill};
 use super::token::Cursor;
 use super::units::show_time;
-use super::words::{CLASSES, DROPS, MODES, phrase, say};
+use super::words::{ASKS, CLASSES, DROPS, MODES, phrase, say};
 
 enum Kind {
     Time(fn(&mut Config) -> &mut u64),
@@ -17,6 +17,7 @@ enum Kind {
     Few(fn(&mut Config) -> &mut u16),
     Bytes(fn(&mut Config) -> &mut u64),
     Class,
+    Ask,
     Mode,
     Drop,
     ProviderTimeout,
@@ -90,6 +91,12 @@ const KNOBS: &[Knob] = &[
         "recovery.retry-after-max",
         Kind::Time(|c| &mut c.recovery.retry_after_max_ms),
     ),
+    knob("tools.ask", Kind::Ask),
+    knob("tools.approval", Kind::Time(|c| &mut c.tools.approval_ms)),
+    knob("tools.timeout", Kind::Time(|c| &mut c.tools.timeout_ms)),
+    knob("tools.cancel", Kind::Time(|c| &mut c.tools.cancel_ms)),
+    knob("tools.calls", Kind::Few(|c| &mut c.tools.calls_max)),
+    knob("tools.rounds", Kind::Few(|c| &mut c.tools.rounds_max)),
     knob("queue.session", Kind::Count(|c| &mut c.session_queue_cap)),
     knob("queue.load", Kind::Count(|c| &mut c.load_queue_cap)),
     knob("cap.runs", Kind::Count(|c| &mut c.live_runs_cap)),
@@ -131,6 +138,7 @@ pub(super) fn read(cursor: &mut Cursor<'_>, config: &mut Config) -> Result<(), T
                 .map_err(|_| here.trouble(&format!("a number up to {}", u16::MAX)))?;
         }
         Kind::Class => config.provider.class = phrase(CLASSES, "a provider's place", cursor)?,
+        Kind::Ask => config.tools.ask = phrase(ASKS, "when a person is asked", cursor)?,
         Kind::Mode => config.queue.mode = phrase(MODES, "a queue mode", cursor)?,
         Kind::Drop => config.queue.drop = phrase(DROPS, "a drop policy", cursor)?,
         Kind::ProviderTimeout => config.provider.timeout_ms = Some(time(cursor)?),
@@ -200,6 +208,7 @@ fn show(knob: &Knob, config: &Config) -> String {
         Kind::Count(field) => field(&mut config).to_string(),
         Kind::Few(field) => field(&mut config).to_string(),
         Kind::Class => say(CLASSES, &config.provider.class).into(),
+        Kind::Ask => say(ASKS, &config.tools.ask).into(),
         Kind::Mode => say(MODES, &config.queue.mode).into(),
         Kind::Drop => say(DROPS, &config.queue.drop).into(),
         Kind::ProviderTimeout => config
@@ -226,8 +235,8 @@ pub(super) fn show_budget(budget: Budget) -> String {
 #[cfg(test)]
 mod tests {
     use tidegate_core::{
-        DropPolicy, LaneCaps, ProviderClass, ProviderConfig, QueueMode, QueueSettings,
-        RecoveryConfig,
+        Ask, DropPolicy, LaneCaps, ProviderClass, ProviderConfig, QueueMode, QueueSettings,
+        RecoveryConfig, ToolsConfig,
     };
 
     use super::*;
@@ -296,6 +305,14 @@ mod tests {
                 delay_max_ms: 36,
                 silences_max: 37,
                 retry_after_max_ms: 38,
+            },
+            tools: ToolsConfig {
+                ask: Ask::Off,
+                approval_ms: 39,
+                timeout_ms: 40,
+                cancel_ms: 41,
+                calls_max: 42,
+                rounds_max: 43,
             },
         };
         let lines = written(&odd);

@@ -33,10 +33,13 @@ mod cast;
 mod conds;
 mod emit;
 mod error;
+mod expect;
 mod explore;
 mod form;
+mod jobs;
 mod judge;
 mod knobs;
+mod names;
 mod parse;
 mod picks;
 mod record;
@@ -46,11 +49,12 @@ mod token;
 mod trace;
 mod units;
 mod words;
+mod works;
 mod write;
 
 pub use ast::{
-    Beat, Block, Cond, Ended, Ending, Expect, Failed, Planted, Row, Scenario, Step, Told, UNKNOWN,
-    When,
+    Beat, Block, Cond, Ended, Ending, Expect, Failed, Happens, Planted, Refused, Row, Scenario,
+    Step, Told, UNKNOWN, When, Work,
 };
 pub use emit::Logged;
 pub use error::ScenarioError;

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::ast::{Block, Expect, Planted, Scenario, Step, UNKNOWN, When};
+use super::cast::called;
 use super::error::{ScenarioError, Trouble};
 use super::form::{Hole, Value, fill};
 use super::token::{Cursor, tokens};
@@ -286,11 +287,19 @@ impl Reader {
                 ("message", &names.messages, &known.messages),
                 ("session", &names.sessions, &known.sessions),
                 ("client", &names.clients, &known.clients),
+                ("call", &names.calls, &known.calls),
             ];
             for (kind, used, known) in checks {
                 for name in used {
                     known_as(kind, name, known).map_err(|t| self.fail(expect.line, 1, t))?;
                 }
+            }
+            for name in names.either {
+                let all = match known.calls.contains(name) {
+                    true => &known.calls,
+                    false => &known.messages,
+                };
+                known_as("message", name, all).map_err(|t| self.fail(expect.line, 1, t))?;
             }
         }
         Ok(())
@@ -327,6 +336,7 @@ struct Known {
     messages: BTreeSet<String>,
     sessions: BTreeSet<String>,
     clients: BTreeSet<String>,
+    calls: BTreeSet<String>,
 }
 
 impl Known {
@@ -355,8 +365,28 @@ impl Known {
             | Step::Wait { client, .. }
             | Step::Reset { client, .. }
             | Step::Queue { client, .. }
+            | Step::Decide { client, .. }
             | Step::Abort { client, .. } => {
                 self.clients.insert(client.clone());
+            }
+            Step::Answer { beats, .. } => {
+                for call in called(beats) {
+                    if call == UNKNOWN {
+                        let problem = "`unknown` is the name of a call that nobody asks for";
+                        return Err(Trouble::new(1, problem));
+                    }
+                    if !self.calls.insert(call.to_owned()) {
+                        let problem = format!("`{call}` is asked for twice; give one another name");
+                        return Err(Trouble::new(1, problem));
+                    }
+                }
+            }
+            Step::OnCancel { beats, .. } => {
+                if let Some(call) = called(beats).next() {
+                    let problem =
+                        format!("a call that is stopped asks for nothing, so not for `{call}`");
+                    return Err(Trouble::new(1, problem));
+                }
             }
             _ => {}
         }
@@ -381,8 +411,12 @@ impl Known {
                     (None, Some(session)) => known_as("session", session, &self.sessions),
                 }
             }
-            Step::Reset { session, .. } | Step::Queue { session, .. } => {
-                known_as("session", session, &self.sessions)
+            Step::Reset { session, .. }
+            | Step::Queue { session, .. }
+            | Step::TakenAway { session, .. }
+            | Step::Intruder { session, .. } => known_as("session", session, &self.sessions),
+            Step::Runs { call, .. } | Step::OnStop { call, .. } | Step::Decide { call, .. } => {
+                known_as("call", call, &self.calls)
             }
             Step::Leave { client } => known_as("client", client, &self.clients),
             _ => Ok(()),
@@ -391,7 +425,7 @@ impl Known {
 }
 
 fn known_as(kind: &str, name: &str, known: &BTreeSet<String>) -> Result<(), Trouble> {
-    if known.contains(name) || kind == "message" && name == UNKNOWN {
+    if known.contains(name) || matches!(kind, "message" | "call") && name == UNKNOWN {
         return Ok(());
     }
     let names: Vec<&str> = known.iter().map(String::as_str).collect();

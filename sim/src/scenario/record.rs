@@ -4,10 +4,11 @@
 //! never the core's state.
 
 use tidegate_core::{
-    Answer, Event, Output, Place, QueueSettings, Rejection, RunId, SessionId, Subject, WaitResult,
+    Answer, CallId, Event, Output, Place, QueueSettings, Rejection, RunId, SessionId, Subject,
+    WaitResult,
 };
 
-use super::ast::{Ended, Told};
+use super::ast::{Ended, Happens, Told};
 use crate::world::store::{RowKind, Wrote};
 
 /// A fact.
@@ -57,6 +58,10 @@ pub(super) enum What {
     Ordered(RunId),
     /// A client is told something of a run.
     Told(String, RunId, Told),
+    /// A client is told something of a call.
+    ToldOfCall(String, CallId, Told),
+    /// Something happened to a call.
+    Call(CallId, Happens),
     /// A client's abort found nothing.
     NothingStopped(String),
     /// The process died.
@@ -95,17 +100,22 @@ impl Record {
                 }
                 What::Receipt(terminal.run, Ended::of(terminal.outcome))
             }
-            Wrote::Claim { .. } | Wrote::Along { .. } | Wrote::Foreign { .. } => return,
+            Wrote::Claim { .. }
+            | Wrote::Along { .. }
+            | Wrote::Launched { .. }
+            | Wrote::Foreign { .. } => return,
         };
         self.put(at, what);
     }
 
-    /// An output is carried out. `asked` is whose request it answers, and about which run.
+    /// An output is carried out. `asked` is whose request it answers, and about which run;
+    /// `about_call` names the call, if that was a decision on one.
     pub(super) fn output(
         &mut self,
         at: u64,
         output: &Output,
         asked: Option<(&str, Option<RunId>)>,
+        about_call: Option<CallId>,
     ) {
         let what = match output {
             Output::StartModel { fence, .. } => What::Called(fence.run),
@@ -113,7 +123,21 @@ impl Record {
                 Subject::Run(run) => What::Stopped(run),
                 _ => return,
             },
-            Output::Claim { fence, .. } | Output::Save { fence, .. } => What::Ordered(fence.run),
+            Output::Claim { fence, .. }
+            | Output::Save { fence, .. }
+            | Output::Launch { fence, .. } => What::Ordered(fence.run),
+            Output::StartTool { call, .. } => What::Call(*call, Happens::Runs),
+            Output::CancelTool { ticket } => match ticket.subject {
+                Subject::Run(run) => What::Call(
+                    CallId {
+                        run,
+                        attempt: ticket.attempt,
+                        call: ticket.ordinal,
+                    },
+                    Happens::Stopped,
+                ),
+                _ => return,
+            },
             Output::Settle { terminal, .. } => What::Ordered(terminal.run),
             Output::Publish { run, event, .. } => match event {
                 Event::Start { .. } => What::Start(*run),
@@ -128,6 +152,13 @@ impl Record {
                     queued_ahead,
                     ..
                 } => What::Waited(*run, *active_ahead, *queued_ahead),
+                Event::ToolStart { call } => What::Call(*call, Happens::AskedFor),
+                Event::ToolAsked { call, .. } => What::Call(*call, Happens::Asked),
+                Event::ToolDecided { call, decision } => {
+                    What::Call(*call, Happens::Decided(*decision))
+                }
+                Event::ToolOutput { call, .. } => What::Call(*call, Happens::Shown),
+                Event::ToolEnd { call, end } => What::Call(*call, Happens::Ends(*end)),
                 Event::End { terminal, .. } => What::End(*run, Ended::of(terminal.outcome)),
             },
             Output::Drained => What::Drained,
@@ -135,8 +166,14 @@ impl Record {
                 if let Answer::Accepted { run, place, .. } = answer {
                     self.put(at, What::Stands(*run, *place));
                 }
-                if let Some((client, about)) = asked {
-                    self.answer(at, client, about, answer);
+                match (asked, about_call) {
+                    (Some((client, _)), Some(call)) => {
+                        if let Some(told) = told(answer) {
+                            self.put(at, What::ToldOfCall(client.into(), call, told));
+                        }
+                    }
+                    (Some((client, about)), None) => self.answer(at, client, about, answer),
+                    (None, _) => {}
                 }
                 return;
             }
@@ -195,7 +232,10 @@ pub(super) const fn told(answer: &Answer) -> Option<Told> {
             Rejection::LaneClosed => Told::LaneClosed,
             Rejection::SessionBusy => Told::SessionBusy,
             Rejection::Draining => Told::Draining,
+            Rejection::NotAsked => Told::NotAsked,
+            Rejection::AlreadyDecided => Told::AlreadyDecided,
         },
+        Answer::Decided { decision, .. } => Told::Decided(*decision),
         Answer::Aborted { .. } | Answer::Reset { .. } | Answer::Queue { .. } => return None,
     })
 }

@@ -4,23 +4,42 @@
 //! happens, and picks say in which order things of one instant come. Clients here keep one
 //! rule of their own: what was never answered at all is sent again when the process is back.
 
+mod carry;
+
 use std::collections::BTreeMap;
 
 use tidegate_core::{
-    Input, Now, Output, RequestId, RunId, SessionId, StoreError, Subject, Time, Wall,
+    Attempt, Input, Now, RequestId, RunId, SessionId, StoreError, Subject, Time, Wall,
 };
 
-use super::ast::{Scenario, Step};
+use super::ast::{Refused, Scenario, Step};
 use super::calls::Calls;
 use super::cast::Cast;
+use super::jobs::Jobs;
 use super::picks::Picks;
 use super::record::{Record, What};
 use super::trace::Trace;
 use crate::adapter::System;
 use crate::check::{Check, Checks, Moment, Rest};
 use crate::violation::{Code, Violation};
-use crate::world::commit::report_lane;
+use crate::world::others::FOREIGN;
 use crate::world::store::Store;
+
+macro_rules! moment {
+    ($stage:expr) => {
+        Moment {
+            now: Time($stage.now),
+            input: $stage.inputs,
+            config: &$stage.scenario.config,
+            store: &$stage.store,
+            slack_ms: 0,
+            store_ms: $stage.store_ms,
+            found: &mut $stage.violations,
+        }
+    };
+}
+
+use moment;
 
 /// Wall time at the start: 2026-01-01.
 const EPOCH_MS: i64 = 1_767_225_600_000;
@@ -50,6 +69,8 @@ enum Lane {
     Store,
     Reports(Subject),
     Call(usize),
+    Job(usize),
+    Others,
     Process,
 }
 
@@ -59,6 +80,9 @@ enum Event {
     Apply(u32),
     Report(u32, Input),
     Fact(usize, u32),
+    Tool(usize, u32),
+    LeaseGiven(SessionId),
+    IntruderEnds(RunId),
     Start,
 }
 
@@ -102,12 +126,15 @@ pub(super) struct Stage<'a> {
     system: System,
     store: Store,
     takes_ms: u64,
+    reports_ms: u64,
     /// The most that a commit takes in this scenario, for the checkers.
     store_ms: u64,
     applied_at: u64,
-    refusing: Option<(StoreError, bool, u64)>,
+    reported_at: u64,
+    refusing: Option<(StoreError, Refused, u64)>,
     twice_until: u64,
     calls: Calls,
+    jobs: Jobs,
     asked: BTreeMap<RequestId, Asked>,
     checks: Checks,
     pub(super) inputs: u64,
@@ -116,20 +143,6 @@ pub(super) struct Stage<'a> {
     pub(super) violations: Vec<Violation>,
     pub(super) record: Record,
     pub(super) trace: Trace,
-}
-
-macro_rules! moment {
-    ($stage:expr) => {
-        Moment {
-            now: Time($stage.now),
-            input: $stage.inputs,
-            config: &$stage.scenario.config,
-            store: &$stage.store,
-            slack_ms: 0,
-            store_ms: $stage.store_ms,
-            found: &mut $stage.violations,
-        }
-    };
 }
 
 impl<'a> Stage<'a> {
@@ -156,8 +169,11 @@ impl<'a> Stage<'a> {
             system: System::planted(scenario.config.clone(), planted),
             store: Store::default(),
             takes_ms: 0,
+            reports_ms: 0,
+            jobs: Jobs::new(scenario),
             store_ms: slowest(scenario),
             applied_at: 0,
+            reported_at: 0,
             refusing: None,
             twice_until: 0,
             asked: BTreeMap::new(),
@@ -176,7 +192,7 @@ impl<'a> Stage<'a> {
                     true => Lane::Marked(at),
                     false => Lane::Script,
                 };
-                if !matches!(step, Step::Answer { .. } | Step::OnCancel { .. }) {
+                if !step.is_script() {
                     stage.put(block.at_ms, lane, Event::Step(at));
                 }
             }
@@ -247,6 +263,12 @@ impl<'a> Stage<'a> {
             Event::Apply(life) if life == self.life && self.up => self.apply(),
             Event::Report(life, input) if life == self.life => self.feed(input),
             Event::Fact(call, version) => self.fact(call, version),
+            Event::Tool(job, version) => self.tool_fact(job, version),
+            Event::LeaseGiven(session) => self.lease_given(session),
+            Event::IntruderEnds(run) => {
+                self.store.end_elsewhere(run, Attempt(1), self.wall());
+                self.tell(None);
+            }
             Event::Start => self.start(),
             Event::Apply(_) | Event::Report(..) => {}
         }
@@ -271,9 +293,25 @@ impl<'a> Stage<'a> {
             Step::StoreTakes(ms) => self.takes_ms = *ms,
             Step::StoreRefuses {
                 error,
-                ends_only,
+                what,
                 for_ms,
-            } => self.refusing = Some((*error, *ends_only, self.now.saturating_add(*for_ms))),
+            } => self.refusing = Some((*error, *what, self.now.saturating_add(*for_ms))),
+            Step::StoreReports(ms) => self.reports_ms = *ms,
+            Step::TakenAway { session, for_ms } => {
+                let session = self.cast.session(session);
+                self.store.lease_taken(session, true, self.wall());
+                self.tell(None);
+                let at = self.now.saturating_add(*for_ms);
+                self.put(at, Lane::Others, Event::LeaseGiven(session));
+            }
+            Step::Intruder { session, for_ms } => {
+                let session = self.cast.session(session);
+                let run = RunId::from_u128(FOREIGN | at as u128);
+                self.store.intrudes(session, run, self.wall());
+                self.tell(None);
+                let at = self.now.saturating_add(*for_ms);
+                self.put(at, Lane::Others, Event::IntruderEnds(run));
+            }
             Step::StoreTwice(ms) => self.twice_until = self.now.saturating_add(*ms),
             Step::Crash { power, down_ms } => self.die(*power, *down_ms),
             Step::Freeze(ms) => {
@@ -330,6 +368,11 @@ impl<'a> Stage<'a> {
         }
     }
 
+    fn wall(&self) -> Wall {
+        let wall = self.wall_shift.saturating_add_unsigned(self.now).max(0);
+        Wall(wall.unsigned_abs())
+    }
+
     /// One input through the front door, and what follows from it.
     fn feed(&mut self, input: Input) {
         if !self.up || !self.violations.is_empty() {
@@ -340,10 +383,9 @@ impl<'a> Stage<'a> {
         if let Some(kill) = kill.filter(|kill| kill.after == 0) {
             return self.killed(kill);
         }
-        let wall = self.wall_shift.saturating_add_unsigned(self.now).max(0);
         let now = Now {
             time: Time(self.now),
-            wall: Wall(wall.unsigned_abs()),
+            wall: self.wall(),
         };
         self.checks.input(&mut moment!(self), &input);
         let mut outputs = Vec::new();
@@ -372,115 +414,6 @@ impl<'a> Stage<'a> {
         }
     }
 
-    fn carry_out(&mut self, output: &Output) {
-        let asked = match output {
-            Output::Respond { request, .. } => self.asked.get_mut(request),
-            _ => None,
-        };
-        let asked = asked.map(|asked| {
-            asked.done = true;
-            asked.who()
-        });
-        self.record.output(self.now, output, asked);
-        match output {
-            Output::Load { .. }
-            | Output::Accept { .. }
-            | Output::Claim { .. }
-            | Output::Save { .. }
-            | Output::Settle { .. }
-            | Output::Reset { .. }
-            | Output::Configure { .. }
-            | Output::Lookup { .. } => self.order(output),
-            Output::StartModel {
-                ticket,
-                fence,
-                candidate,
-            } => {
-                let call = self.calls.start(*ticket, fence.run, *candidate, self.now);
-                self.next_fact(call);
-            }
-            Output::CancelModel { ticket } => {
-                if let Some(call) = self.calls.cancel(*ticket, self.now) {
-                    self.next_fact(call);
-                }
-            }
-            Output::Sleep { until, .. } => self.wake = until.map(|at| at.0),
-            Output::Drained => self.drained = true,
-            Output::Halt(halt) => moment!(self).report(Code::Halt, halt.entity),
-            Output::Respond { .. }
-            | Output::Publish { .. }
-            | Output::Release { .. }
-            | Output::Forget { .. } => {}
-        }
-    }
-
-    /// An order for the store. One that takes no time is durable at once.
-    fn order(&mut self, order: &Output) {
-        self.store.queue.push_back(order.clone());
-        let at = self.now.saturating_add(self.takes_ms).max(self.applied_at);
-        if at <= self.now && self.store.queue.len() == 1 {
-            return self.apply();
-        }
-        self.applied_at = at;
-        self.put(at, Lane::Store, Event::Apply(self.life));
-    }
-
-    fn apply(&mut self) {
-        let Some(order) = self.store.queue.pop_front() else {
-            return;
-        };
-        let refusal = self.refusing.and_then(|(error, ends_only, until)| {
-            let may = !ends_only || matches!(order, Output::Settle { .. });
-            (may && self.now < until).then_some(error)
-        });
-        let report = self.store.carry_out(&order, refusal);
-        let wrote = std::mem::take(&mut self.store.wrote);
-        for fact in &wrote {
-            self.record.wrote(self.now, fact);
-            self.checks.wrote(&mut moment!(self), fact);
-        }
-        self.checks
-            .carried(&mut moment!(self), report.as_ref(), &wrote);
-        let Some(report) = report else { return };
-        let lane = Lane::Reports(report_lane(&order).unwrap_or(NOBODYS));
-        if self.now < self.twice_until {
-            self.put(self.now, lane, Event::Report(self.life, report.clone()));
-        }
-        self.put(self.now, lane, Event::Report(self.life, report));
-    }
-
-    fn next_fact(&mut self, call: usize) {
-        let Some((at, version)) = self
-            .calls
-            .calls
-            .get(call)
-            .and_then(|c| Some((c.next_at()?, c.version)))
-        else {
-            return;
-        };
-        self.put(at, Lane::Call(call), Event::Fact(call, version));
-    }
-
-    fn fact(&mut self, index: usize, version: u32) {
-        let Some(call) = self.calls.calls.get_mut(index) else {
-            return;
-        };
-        let ticket = call.ticket;
-        let Some(fact) = call.take(version) else {
-            return;
-        };
-        self.feed(Input::Model { ticket, fact });
-        // A cancel that came of it has put the first fact of the new script.
-        if self
-            .calls
-            .calls
-            .get(index)
-            .is_some_and(|call| call.version == version)
-        {
-            self.next_fact(index);
-        }
-    }
-
     fn killed(&mut self, kill: Kill) {
         self.trace
             .line(self.now, "the process is killed here".into());
@@ -506,8 +439,10 @@ impl<'a> Stage<'a> {
         self.ends = None;
         self.drained = false;
         self.applied_at = 0;
+        self.reported_at = 0;
         self.store.crash(power);
         self.calls.died();
+        self.jobs.died();
         self.checks.died();
         self.record.put(self.now, What::Died);
         let at = self.now.saturating_add(down_ms);
@@ -535,6 +470,7 @@ impl<'a> Stage<'a> {
                         | Input::Abort { .. }
                         | Input::Reset { .. }
                         | Input::Configure { .. }
+                        | Input::Decide { .. }
                 );
                 again && !asked.done
             })
@@ -550,7 +486,8 @@ impl<'a> Stage<'a> {
                 Input::Submit(submit) => submit.request = name,
                 Input::Abort { request, .. }
                 | Input::Reset { request, .. }
-                | Input::Configure { request, .. } => *request = name,
+                | Input::Configure { request, .. }
+                | Input::Decide { request, .. } => *request = name,
                 _ => {}
             }
             self.ask(asked);
@@ -560,9 +497,13 @@ impl<'a> Stage<'a> {
 
 fn slowest(scenario: &Scenario) -> u64 {
     let steps = scenario.timeline.iter().flat_map(|block| &block.steps);
-    let takes = steps.map(|step| match step {
-        Step::StoreTakes(ms) => *ms,
-        _ => 0,
-    });
-    takes.max().unwrap_or(0)
+    let (mut takes, mut reports) = (0, 0);
+    for step in steps {
+        match step {
+            Step::StoreTakes(ms) => takes = takes.max(*ms),
+            Step::StoreReports(ms) => reports = reports.max(*ms),
+            _ => {}
+        }
+    }
+    takes + reports
 }

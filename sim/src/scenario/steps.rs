@@ -3,21 +3,22 @@
 //! One row for each sentence; the book lists the same. Reading and writing stand side by
 //! side, and a test holds them together.
 
-use tidegate_core::{Generation, QueueChange, StoreError};
+use tidegate_core::{Decision, Generation, QueueChange, StoreError};
 
-use super::ast::{Part, Step};
+use super::ast::{Part, Refused, Step};
 use super::beats::{self, say_beats};
 use super::error::Trouble;
 use super::form::{Form, Hole, Value, choose, fill};
 use super::token::Cursor;
 use super::units::show_time;
 use super::words::{STORE_ERRORS, say, say_queue, say_said, say_terms};
+use super::works::{self, say_works};
 
 const fn form<T>(text: &'static str, make: fn(super::form::Taken) -> T) -> Form<T> {
     Form { text, make }
 }
 
-/// All sentences but those of the model.
+/// All sentences but those of the model and of tools.
 pub(super) const STEPS: &[Form<Step>] = &[
     form("{client} sends {messages} to {session} {terms}", |mut t| {
         Step::Send {
@@ -92,16 +93,40 @@ pub(super) const STEPS: &[Form<Step>] = &[
     form("{client} aborts the run at work of {session}", |mut t| {
         aborts(t.word(), t.word(), Part::AtWork)
     }),
+    form("{client} allows {call}", |mut t| {
+        decide(t.word(), t.word(), Decision::AllowOnce)
+    }),
+    form("{client} denies {call}", |mut t| {
+        decide(t.word(), t.word(), Decision::Deny)
+    }),
     form("{client} leaves", |mut t| Step::Leave { client: t.word() }),
     form("store takes {time}", |mut t| Step::StoreTakes(t.number())),
     form("store is {refusal} for {time}", |mut t| {
-        refuses(t.store_error(), false, t.number())
+        refuses(t.store_error(), Refused::All, t.number())
     }),
     form("store is {refusal} for ends, for {time}", |mut t| {
-        refuses(t.store_error(), true, t.number())
+        refuses(t.store_error(), Refused::Ends, t.number())
+    }),
+    form("store is {refusal} for launches, for {time}", |mut t| {
+        refuses(t.store_error(), Refused::Launches, t.number())
+    }),
+    form("store reports after {time}", |mut t| {
+        Step::StoreReports(t.number())
     }),
     form("store reports twice for {time}", |mut t| {
         Step::StoreTwice(t.number())
+    }),
+    form("another process takes {session} for {time}", |mut t| {
+        Step::TakenAway {
+            session: t.word(),
+            for_ms: t.number(),
+        }
+    }),
+    form("another process writes in {session} for {time}", |mut t| {
+        Step::Intruder {
+            session: t.word(),
+            for_ms: t.number(),
+        }
     }),
     form("process crashes, starts again after {time}", |mut t| {
         Step::Crash {
@@ -173,10 +198,18 @@ fn wait(client: String, message: String, limit_ms: Option<u64>) -> Step {
     }
 }
 
-const fn refuses(error: StoreError, ends_only: bool, for_ms: u64) -> Step {
+const fn decide(client: String, call: String, decision: Decision) -> Step {
+    Step::Decide {
+        client,
+        call,
+        decision,
+    }
+}
+
+const fn refuses(error: StoreError, what: Refused, for_ms: u64) -> Step {
     Step::StoreRefuses {
         error,
-        ends_only,
+        what,
         for_ms,
     }
 }
@@ -186,6 +219,7 @@ pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Step, Trouble> {
     match cursor.peek() {
         Some("model") => {}
         Some("fallback") => return fallback_answers(cursor),
+        Some("tool") => return tool(cursor),
         _ => return choose(STEPS, "step", false, cursor),
     }
     let (message, on_cancel) = model(cursor)?;
@@ -233,6 +267,36 @@ fn fallback_answers(cursor: &mut Cursor<'_>) -> Result<Step, Trouble> {
         fallback,
         beats,
     })
+}
+
+/// Reads what a tool does, and what it does once it is told to stop.
+fn tool(cursor: &mut Cursor<'_>) -> Result<Step, Trouble> {
+    let on_stop = cursor.take_all("tool on cancel of");
+    if !on_stop && !cursor.take_all("tool runs") {
+        cursor.next();
+        let word = cursor.peek().unwrap_or_default();
+        return Err(cursor
+            .trouble("`runs` or `on cancel of`")
+            .near(word, ["runs", "on"]));
+    }
+    let Value::Word(call) = fill(Hole::Call, cursor)? else {
+        return Err(cursor.trouble("a call's name"));
+    };
+    if !cursor.take(":") {
+        return Err(cursor.trouble("`:` and what the tool does"));
+    }
+    if !on_stop {
+        let works = works::read(cursor)?;
+        return Ok(Step::Runs { call, works });
+    }
+    let works = match cursor.take_all("goes on") {
+        true => Vec::new(),
+        false => works::read(cursor)?,
+    };
+    match cursor.peek() {
+        Some(_) => Err(cursor.trouble("the end of the line")),
+        None => Ok(Step::OnStop { call, works }),
+    }
 }
 
 /// The message of an answer, up to and with the colon.
@@ -336,7 +400,20 @@ pub(super) fn write(step: &Step) -> String {
                 .map_or(String::new(), |s| format!("{of}{s}"));
             format!("{client} aborts {what}{session}")
         }
+        Step::Decide {
+            client,
+            call,
+            decision,
+        } => match decision {
+            Decision::AllowOnce => format!("{client} allows {call}"),
+            Decision::Deny => format!("{client} denies {call}"),
+        },
         Step::Leave { client } => format!("{client} leaves"),
+        Step::Runs { call, works } => format!("tool runs {call}: {}", say_works(works)),
+        Step::OnStop { call, works } if works.is_empty() => {
+            format!("tool on cancel of {call}: goes on")
+        }
+        Step::OnStop { call, works } => format!("tool on cancel of {call}: {}", say_works(works)),
         Step::Answer {
             message,
             fallback,
@@ -354,14 +431,26 @@ pub(super) fn write(step: &Step) -> String {
         Step::StoreTakes(ms) => format!("store takes {}", show_time(*ms)),
         Step::StoreRefuses {
             error,
-            ends_only,
+            what,
             for_ms,
         } => {
-            let only = if *ends_only { " for ends," } else { "" };
+            let only = match what {
+                Refused::All => "",
+                Refused::Ends => " for ends,",
+                Refused::Launches => " for launches,",
+            };
             let error = say(STORE_ERRORS, error);
             format!("store is {error}{only} for {}", show_time(*for_ms))
         }
         Step::StoreTwice(ms) => format!("store reports twice for {}", show_time(*ms)),
+        Step::StoreReports(ms) => format!("store reports after {}", show_time(*ms)),
+        Step::TakenAway { session, for_ms } => {
+            format!("another process takes {session} for {}", show_time(*for_ms))
+        }
+        Step::Intruder { session, for_ms } => format!(
+            "another process writes in {session} for {}",
+            show_time(*for_ms)
+        ),
         Step::Crash { power, down_ms } => {
             let how = if *power { "loses power" } else { "crashes" };
             format!("process {how}, starts again after {}", show_time(*down_ms))
@@ -440,6 +529,21 @@ mod tests {
             "model on cancel of m1: silence",
             "model on cancel of m1: goes on",
             "model on cancel of m1: pause 40s, then completes",
+            "model answers m1: begins, arguments every 10ms for 1s, calls c1, then completes",
+            "model answers m1: arguments, calls guarded c1 up to 30s, then completes",
+            "model answers m1: calls c1 up to 30s, calls c2 of no tool, then completes",
+            "model answers m1: calls guarded c1, calls c2 with bad arguments, then completes",
+            "tool runs c1: 2 outputs, 3 outputs of 900 bytes 1s apart, then succeeds",
+            "tool runs c1: pause 3s, then fails",
+            "tool runs c1: silence",
+            "tool on cancel of c1: goes on",
+            "tool on cancel of c1: 1 outputs, pause 2s, then stops",
+            "alice allows c1",
+            "bob denies unknown",
+            "another process takes A for 10s",
+            "another process writes in A for 10s",
+            "store is busy for launches, for 2s",
+            "store reports after 2s",
             "store takes 2s",
             "store is full for 30s",
             "store is broken for ends, for 30s",

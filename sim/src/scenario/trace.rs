@@ -4,19 +4,21 @@
 //! that changes here changes there.
 
 use tidegate_core::{
-    AcceptReport, Answer, Claim, ClaimReport, ConfigureReport, Event, Input, LoadReport,
-    LookupReport, ModelFact, Output, Place, QueueChange, Reply, RequestId, ResetReport, RunId,
-    Scope, SettleReport, StoreError, Subject, Submit, Terminal, Time, Timer, Turn,
+    AcceptReport, Answer, CallId, CallResult, Claim, ClaimReport, ConfigureReport, Decision, Event,
+    Fence, Input, LaunchOrder, LaunchReport, LoadReport, LookupReport, ModelFact, Output, Place,
+    QueueChange, Reply, RequestId, ResetReport, RunId, Scope, SettleReport, StoreError, Subject,
+    Submit, Terminal, Ticket, Time, Timer, ToolFact, Turn,
 };
 
-use super::ast::{Ended, Step, Terms};
-use super::beats::say_beat;
+use super::ast::{Ended, Step, Terms, Told};
+use super::beats::{say_beat, say_call};
 use super::calls::{asks, ending};
 use super::cast::{Cast, Who};
 use super::record::told;
 use super::units::show_time;
 use super::words::{
-    ENDED, STORE_ERRORS, all_of, say, say_ending, say_queue, say_said, say_terms, say_told,
+    ENDED, RESULTS, STORE_ERRORS, TOOL_ENDS, all_of, say, say_ending, say_queue, say_said,
+    say_terms, say_told,
 };
 
 /// The column at which an input begins.
@@ -48,6 +50,9 @@ impl Trace {
             Step::StoreTakes(_)
                 | Step::StoreRefuses { .. }
                 | Step::StoreTwice(_)
+                | Step::StoreReports(_)
+                | Step::TakenAway { .. }
+                | Step::Intruder { .. }
                 | Step::Crash { .. }
                 | Step::Freeze(_)
                 | Step::WallJump(_)
@@ -171,6 +176,27 @@ fn say_input(input: &Input, cast: &Cast, client: &Client<'_>) -> String {
         Input::Model { ticket, fact } => {
             format!("model of {}: {}", of(ticket.subject), say_fact(fact))
         }
+        Input::Launched { ticket, report } => {
+            format!("{}: {}", of(ticket.subject), say_launched(*report))
+        }
+        Input::Tool { ticket, fact } => {
+            format!(
+                "tool of {}: {}",
+                of_ticket(*ticket, cast),
+                say_tool_fact(*fact)
+            )
+        }
+        Input::Decide {
+            request,
+            call,
+            decision,
+        } => {
+            let what = match decision {
+                Decision::AllowOnce => "allows",
+                Decision::Deny => "denies",
+            };
+            format!("{} {what} {}", who(*request), cast.call_name(*call))
+        }
         Input::Tick => "tick".into(),
     }
 }
@@ -209,6 +235,36 @@ fn say_settled(report: &SettleReport) -> String {
         SettleReport::Fenced => "end is fenced off".into(),
         SettleReport::NotOwner => "end: not the owner".into(),
         SettleReport::Refused(error) => format!("end {}", refused(*error)),
+    }
+}
+
+fn say_launched(report: LaunchReport) -> String {
+    match report {
+        LaunchReport::Committed => "checkpoint is durable".into(),
+        LaunchReport::Fenced => "checkpoint is fenced off".into(),
+        LaunchReport::NotOwner => "checkpoint: not the owner".into(),
+        LaunchReport::Refused(error) => format!("checkpoint {}", refused(error)),
+    }
+}
+
+/// The name of the call that a ticket is about.
+fn of_ticket(ticket: Ticket, cast: &Cast) -> String {
+    match ticket.subject {
+        Subject::Run(run) => cast
+            .call_name(CallId {
+                run,
+                attempt: ticket.attempt,
+                call: ticket.ordinal,
+            })
+            .to_owned(),
+        other => cast.subject(other, None),
+    }
+}
+
+fn say_tool_fact(fact: ToolFact) -> String {
+    match fact {
+        ToolFact::Output { to } => format!("output up to {to}"),
+        ToolFact::Ended(end) => say(TOOL_ENDS, &end).into(),
     }
 }
 
@@ -301,10 +357,12 @@ fn say_fact(fact: &ModelFact) -> String {
         ModelFact::Alive => "keep-alive".into(),
         ModelFact::Structure => "begins".into(),
         ModelFact::Reasoning => "reasoning".into(),
+        ModelFact::Calling => "arguments".into(),
+        ModelFact::Call(facts) => say_call("a tool", *facts),
         ModelFact::Text { to } => format!("text up to {to}"),
         ModelFact::Finished => "finishes".into(),
         ModelFact::Ended(end) => {
-            let asks = asks(*end).map_or(String::new(), |asks| format!("{}, ", say_beat(asks)));
+            let asks = asks(*end).map_or(String::new(), |asks| format!("{}, ", say_beat(&asks)));
             format!("{asks}{}", say_ending(ending(*end)))
         }
     }
@@ -324,9 +382,10 @@ fn say_output(output: &Output, cast: &Cast, client: &Client<'_>) -> String {
                 _ => format!(", along {}", along.join(", ")),
             };
             format!(
-                "claim for {}, attempt {}{along}",
+                "claim for {}, attempt {}{along}{}",
                 cast.run_name(fence.run),
-                fence.attempt.0
+                fence.attempt.0,
+                say_results(&claim.results)
             )
         }
         Output::Reset { session, .. } => format!("reset {}", cast.session_name(*session)),
@@ -334,13 +393,19 @@ fn say_output(output: &Output, cast: &Cast, client: &Client<'_>) -> String {
             format!("keep how {} queues", cast.session_name(*session))
         }
         Output::Save { fence, to, .. } => format!("save {} up to {to}", cast.run_name(fence.run)),
-        Output::Settle { terminal, .. } => {
+        Output::Settle {
+            terminal, results, ..
+        } => {
             format!(
-                "settle {}: {}",
+                "settle {}: {}{}",
                 cast.run_name(terminal.run),
-                say_end(terminal, cast)
+                say_end(terminal, cast),
+                say_results(results)
             )
         }
+        Output::Launch { fence, launch, .. } => say_launch(*fence, launch, cast),
+        Output::StartTool { call, .. } => format!("start {}", cast.call_name(*call)),
+        Output::CancelTool { ticket } => format!("stop {}", of_ticket(*ticket, cast)),
         Output::Lookup { run, .. } => format!("look up {}", cast.run_name(*run)),
         Output::StartModel {
             fence, candidate, ..
@@ -396,6 +461,36 @@ fn say_output(output: &Output, cast: &Cast, client: &Client<'_>) -> String {
     }
 }
 
+/// A checkpoint: which of the answer's calls start with it, and which wait for a person.
+fn say_launch(fence: Fence, launch: &LaunchOrder, cast: &Cast) -> String {
+    let named = |what: &str, calls: &[u16]| {
+        let names = calls.iter().map(|&call| {
+            let (run, attempt) = (fence.run, fence.attempt);
+            cast.call_name(CallId { run, attempt, call })
+        });
+        let names: Vec<&str> = names.collect();
+        match names[..] {
+            [] => String::new(),
+            _ => format!(", {what} {}", names.join(", ")),
+        }
+    };
+    let (start, ask) = (
+        named("to start", &launch.start),
+        named("to ask for", &launch.ask),
+    );
+    let run = cast.run_name(fence.run);
+    format!("checkpoint of {run}, {} calls{start}{ask}", launch.calls)
+}
+
+/// The results that go along with an order, by the calls' places.
+fn say_results(results: &[CallResult]) -> String {
+    let words: Vec<&str> = results.iter().map(|it| say(RESULTS, &it.end)).collect();
+    match words[..] {
+        [] => String::new(),
+        _ => format!(", results: {}", words.join(", ")),
+    }
+}
+
 fn say_answer(answer: &Answer, asked: Option<RunId>, cast: &Cast) -> String {
     let about = match answer {
         Answer::Reset { generation, .. } => {
@@ -421,6 +516,10 @@ fn say_answer(answer: &Answer, asked: Option<RunId>, cast: &Cast) -> String {
         }
         Answer::Accepted { run, .. } | Answer::InFlight { run, .. } | Answer::Wait { run, .. } => {
             Some(*run)
+        }
+        Answer::Decided { call, .. } => {
+            let word = told(answer).map(say_told).unwrap_or_default();
+            return format!("{} {word}", cast.call_name(*call));
         }
         Answer::Final { terminal, .. } => Some(terminal.run),
         Answer::Rejected(_) => asked,
@@ -467,6 +566,18 @@ fn say_event(event: &Event, cast: &Cast) -> String {
             say(ENDED, &Ended::of(*because))
         ),
         Event::Text { from, to, .. } => format!("text {from} to {to}"),
+        Event::ToolStart { call } => format!("{} is asked for", cast.call_name(*call)),
+        Event::ToolAsked { call, .. } => format!("{} waits for a person", cast.call_name(*call)),
+        Event::ToolDecided { call, decision } => {
+            let word = say_told(Told::Decided(*decision));
+            format!("{} is {word}", cast.call_name(*call))
+        }
+        Event::ToolOutput { call, from, to } => {
+            format!("output {from} to {to} of {}", cast.call_name(*call))
+        }
+        Event::ToolEnd { call, end } => {
+            format!("{} comes to {}", cast.call_name(*call), say(RESULTS, end))
+        }
         Event::Finishing { outcome } => {
             format!("finishing as {}", say(ENDED, &Ended::of(*outcome)))
         }

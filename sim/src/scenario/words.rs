@@ -4,8 +4,8 @@
 //! test walks through all values of each set.
 
 use tidegate_core::{
-    DropPolicy, ErrorClass, LaneName, Limit, Marker, Priority, ProviderClass, QueueMode,
-    QueueOverride, QueueSettings, StopReason, StoreError,
+    Ask, CallEnd, Decision, DropPolicy, ErrorClass, LaneName, Limit, Marker, Priority,
+    ProviderClass, QueueMode, QueueOverride, QueueSettings, StopReason, StoreError, ToolEnd,
 };
 
 use super::ast::{Ended, Ending, Failed, Terms, Told};
@@ -60,6 +60,10 @@ pub(super) const ENDED: Table<Ended> = &[
         "failed (reply too large)",
         Ended::Failed(Some(Failed::TooLarge)),
     ),
+    (
+        "failed (too many rounds)",
+        Ended::Failed(Some(Failed::TooManyRounds)),
+    ),
     ("failed (auth)", failed(E::Auth)),
     ("failed (format)", failed(E::Format)),
     ("failed (rate limit)", failed(E::RateLimit)),
@@ -98,6 +102,10 @@ pub(super) const TOLD: Table<Told> = &[
     ("refused (lane closed)", Told::LaneClosed),
     ("refused (session busy)", Told::SessionBusy),
     ("deferred", Told::Draining),
+    ("allowed", Told::Decided(Decision::AllowOnce)),
+    ("denied", Told::Decided(Decision::Deny)),
+    ("refused (not asked)", Told::NotAsked),
+    ("refused (already decided)", Told::AlreadyDecided),
 ];
 
 /// How a model call can end by itself, besides an HTTP status.
@@ -126,6 +134,31 @@ pub(super) const ENDINGS: Table<Ending> = &[
     ("fails (oversized)", Ending::Fails(Marker::Oversized)),
     ("fails (not a stream)", Ending::Fails(Marker::NotAStream)),
 ];
+
+/// How a tool can end by itself.
+pub(super) const TOOL_ENDS: Table<ToolEnd> = &[
+    ("succeeds", ToolEnd::Ok),
+    ("fails", ToolEnd::Failed),
+    ("stops", ToolEnd::Cancelled),
+];
+
+/// What can come of a tool call.
+pub(super) const RESULTS: Table<CallEnd> = &[
+    ("ok", CallEnd::Ok),
+    ("failed", CallEnd::Failed),
+    ("timed out", CallEnd::TimedOut),
+    ("cancelled", CallEnd::Cancelled),
+    ("unknown", CallEnd::Unknown),
+    ("skipped", CallEnd::Skipped),
+    ("no such tool", CallEnd::NoSuchTool),
+    ("bad arguments", CallEnd::BadArguments),
+    ("denied", CallEnd::Denied),
+    ("expired", CallEnd::Expired),
+    ("stale", CallEnd::Stale),
+];
+
+/// When a person is asked before a guarded call starts.
+pub(super) const ASKS: Table<Ask> = &[("always", Ask::Always), ("off", Ask::Off)];
 
 /// Why the store refuses.
 pub(super) const STORE_ERRORS: Table<StoreError> = &[
@@ -340,6 +373,9 @@ mod tests {
         unique(ENDED);
         unique(TOLD);
         unique(ENDINGS);
+        unique(TOOL_ENDS);
+        unique(RESULTS);
+        unique(ASKS);
         unique(STORE_ERRORS);
         unique(CLASSES);
         unique(MODES);

@@ -69,9 +69,10 @@ impl Search<'_> {
 
     /// Leaves out all entries of a kind at once: what the calm end does by itself.
     fn without_kinds(&mut self, cut: &mut Cut) {
-        let kinds: [fn(&What) -> bool; 5] = [
+        let kinds: [fn(&What) -> bool; 6] = [
             |what| matches!(what, What::Commit(..) | What::Report(_)),
             |what| matches!(what, What::Fact(..)),
+            |what| matches!(what, What::Tool(..)),
             |what| matches!(what, What::Trick(_)),
             |what| matches!(what, What::Dies(_) | What::Start),
             |what| matches!(what, What::Freeze(_) | What::WallJump(_)),
@@ -159,7 +160,12 @@ impl Search<'_> {
         let entry = usize::try_from(at)
             .ok()
             .and_then(|at| self.logged.entries.get(at));
-        entry.is_some_and(|entry| matches!(entry.what, What::Client(_) | What::Fact(..)))
+        entry.is_some_and(|entry| {
+            matches!(
+                entry.what,
+                What::Client(_) | What::Fact(..) | What::Tool(..)
+            )
+        })
     }
 
     /// In the place of all entries from `begin` to `end`, or of the last ones of them.
@@ -203,7 +209,8 @@ impl Search<'_> {
             .and_then(|at| self.logged.entries.get(at));
         match entry.map(|entry| &entry.what) {
             Some(What::Commit(..) | What::Report(_)) => Owed::ByStore,
-            Some(What::Fact(..)) => Owed::ByModel,
+            // A tool is the model's arm here.
+            Some(What::Fact(..) | What::Tool(..)) => Owed::ByModel,
             _ => Owed::Nothing,
         }
     }

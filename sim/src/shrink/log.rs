@@ -5,7 +5,7 @@
 //! something that could happen.
 
 use tidegate_core::{
-    Config, Fence, Input, ModelFact, Output, RunId, SessionId, StoreError, Ticket,
+    Config, Fence, Input, ModelFact, Output, RunId, SessionId, StoreError, Ticket, ToolFact,
 };
 
 use crate::adapter::Trick;
@@ -27,6 +27,7 @@ impl OrderName {
             | Output::Accept { ticket, .. }
             | Output::Claim { ticket, .. }
             | Output::Settle { ticket, .. }
+            | Output::Launch { ticket, .. }
             | Output::Reset { ticket, .. }
             | Output::Configure { ticket, .. }
             | Output::Lookup { ticket, .. } => Some(Self::Ticket(*ticket)),
@@ -43,6 +44,8 @@ pub(crate) enum What {
     Client(Input),
     /// The model said something on a call.
     Fact(Ticket, ModelFact),
+    /// A tool did something that was asked for.
+    Tool(Ticket, ToolFact),
     /// The store carried an order out, or refused it.
     Commit(OrderName, Option<StoreError>),
     /// A report of the store came in.
@@ -67,7 +70,7 @@ pub(crate) enum What {
     Trick(Trick),
     /// Nothing, until then: all that is due fires.
     Pass,
-    /// All that the store and the model owe is done. No run notes it; a shrinker puts it in the
+    /// All that the store, the model and the tools owe is done. No run notes it; a shrinker puts it in the
     /// place of what it stands for.
     Calm,
     /// All that the store owes is done.
@@ -100,13 +103,16 @@ pub(crate) fn noted(input: &Input) -> Option<What> {
         | Input::Abort { .. }
         | Input::Reset { .. }
         | Input::Configure { .. }
+        | Input::Decide { .. }
         | Input::Drain { .. }
         | Input::Leave { .. } => What::Client(input.clone()),
         Input::Model { ticket, fact } => What::Fact(*ticket, fact.clone()),
+        Input::Tool { ticket, fact } => What::Tool(*ticket, *fact),
         Input::Loaded { ticket, .. }
         | Input::Accepted { ticket, .. }
         | Input::Claimed { ticket, .. }
         | Input::Settled { ticket, .. }
+        | Input::Launched { ticket, .. }
         | Input::WasReset { ticket, .. }
         | Input::Configured { ticket, .. }
         | Input::LookedUp { ticket, .. } => What::Report(*ticket),

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use tidegate_core::{
     Attempt, Input, ModelEnd, ModelFact, Now, Output, RequestId, SessionId, Subject, Ticket, Time,
-    Wall,
+    ToolEnd, ToolFact, Wall,
 };
 
 use super::log::{Entry, Frame, OrderName, What};
@@ -26,7 +26,7 @@ use crate::world::{EPOCH_MS, MOST_TICKS, process};
 /// The calm end of a log takes no more inputs than this.
 const MOST_CALM: u32 = 4_000;
 
-/// A model call that is not over.
+/// A model call or a tool that is not over.
 #[derive(Debug)]
 struct Call {
     ticket: Ticket,
@@ -57,6 +57,7 @@ struct Replay<'a> {
     /// Reports that came in, to be told again.
     told: BTreeMap<Ticket, Input>,
     calls: Vec<Call>,
+    tools: Vec<Call>,
     checks: Checks,
     inputs: u64,
     found: Vec<Violation>,
@@ -108,6 +109,7 @@ pub(crate) fn replay<'a>(
         reports: BTreeMap::new(),
         told: BTreeMap::new(),
         calls: Vec::new(),
+        tools: Vec::new(),
         checks: Checks::default(),
         inputs: 0,
         found: Vec::new(),
@@ -140,6 +142,7 @@ impl Replay<'_> {
         match &entry.what {
             What::Client(input) => self.feed(input.clone()),
             What::Fact(ticket, fact) => self.fact(*ticket, fact),
+            What::Tool(ticket, fact) => self.tool(*ticket, *fact),
             What::Commit(name, refusal) => {
                 if self.up {
                     self.commit(*name, *refusal);
@@ -183,8 +186,9 @@ impl Replay<'_> {
     /// At this instant the store does its part, and with it the model, until nothing moves.
     fn settle_down(&mut self, model: bool) {
         for _ in 0..MOST_CALM {
-            let moves =
-                self.up && self.found.is_empty() && (self.serve() || model && self.end_a_call());
+            let moves = self.up
+                && self.found.is_empty()
+                && (self.serve() || model && (self.end_a_call() || self.end_a_tool()));
             if !moves {
                 return;
             }
@@ -205,6 +209,7 @@ impl Replay<'_> {
                     || self.reports.values().any(sent)
                     || ordered(OrderName::Ticket(*ticket))
             }
+            What::Tool(ticket, _) => self.tools.iter().any(|tool| tool.ticket == *ticket),
             What::Fact(ticket, _) => self.calls.iter().any(|call| call.ticket == *ticket),
             _ => true,
         }
@@ -251,6 +256,16 @@ impl Replay<'_> {
         }
         let fact = fact.clone();
         self.feed(Input::Model { ticket, fact });
+    }
+
+    fn tool(&mut self, ticket: Ticket, fact: ToolFact) {
+        let Some(at) = self.tools.iter().position(|tool| tool.ticket == ticket) else {
+            return;
+        };
+        if matches!(fact, ToolFact::Ended(_)) {
+            self.tools.remove(at);
+        }
+        self.feed(Input::Tool { ticket, fact });
     }
 
     /// Carries out what was ordered up to an order. False if it is not waiting.
@@ -363,8 +378,13 @@ impl Replay<'_> {
                 ticket: *ticket,
                 cancelled: false,
             }),
-            Output::CancelModel { ticket } => {
-                for call in self.calls.iter_mut().filter(|call| call.ticket == *ticket) {
+            Output::StartTool { ticket, .. } => self.tools.push(Call {
+                ticket: *ticket,
+                cancelled: false,
+            }),
+            Output::CancelModel { ticket } | Output::CancelTool { ticket } => {
+                let open = self.calls.iter_mut().chain(&mut self.tools);
+                for call in open.filter(|call| call.ticket == *ticket) {
                     call.cancelled = true;
                 }
             }
@@ -399,6 +419,7 @@ impl Replay<'_> {
         self.wake = None;
         self.trick = None;
         self.calls.clear();
+        self.tools.clear();
         self.reports.clear();
         self.told.clear();
         self.store.crash(power);
@@ -476,7 +497,7 @@ impl Replay<'_> {
             self.start();
             return true;
         }
-        if self.serve() || self.end_a_call() {
+        if self.serve() || self.end_a_call() || self.end_a_tool() {
             return true;
         }
         let Some(wake) = self.wake else {
@@ -514,6 +535,20 @@ impl Replay<'_> {
         };
         let fact = ModelFact::Ended(end);
         self.feed(Input::Model { ticket, fact });
+        true
+    }
+
+    /// The oldest tool that runs ends; false if none does.
+    fn end_a_tool(&mut self) -> bool {
+        if self.tools.is_empty() {
+            return false;
+        }
+        let Call { ticket, cancelled } = self.tools.remove(0);
+        let fact = ToolFact::Ended(match cancelled {
+            true => ToolEnd::Cancelled,
+            false => ToolEnd::Ok,
+        });
+        self.feed(Input::Tool { ticket, fact });
         true
     }
 }

@@ -3,81 +3,21 @@
 //! Owns the wording and the choice of what is worth a line. A message is named after its
 //! session and its number in it: B2 is the second one of session B.
 
+mod names;
+
 use tidegate_core::{
-    AcceptReport, Answer, ClaimReport, ContentOwner, Event, Input, Limit, LoadReport, LookupReport,
-    ModelEnd, ModelFact, Outcome, Output, Place, QueueChange, RequestId, ResetReport, RunId, Scope,
-    SessionId, SettleReport, Speaker, Subject, Timer, Turn, WaitResult,
+    AcceptReport, Answer, CallResult, ClaimReport, ContentOwner, Event, Input, LaunchReport,
+    LoadReport, LookupReport, ModelEnd, ModelFact, Output, Place, QueueChange, ResetReport, RunId,
+    Scope, SettleReport, Speaker, Subject, Timer, ToolFact, Turn, WaitResult,
 };
 
+use self::names::{call, of_ticket, outcome, request, run, session, subject, time};
 use crate::adapter::NOBODY;
 use crate::run::Step;
 use crate::violation::Violation;
 
 /// The most lines of a timeline.
 const LINES: usize = 20;
-
-/// A session's name.
-pub(crate) fn session(id: SessionId) -> String {
-    let n = u128::from_be_bytes(id.0);
-    match u8::try_from(n) {
-        Ok(n @ 1..=26) => char::from(b'A' + n - 1).to_string(),
-        _ => format!("session {id}"),
-    }
-}
-
-/// A message's name, and that of its run.
-pub(crate) fn run(id: RunId) -> String {
-    let n = u128::from_be_bytes(id.0);
-    match u8::try_from(n >> 32) {
-        Ok(of @ 1..=26) => format!("{}{}", char::from(b'A' + of - 1), n & 0xffff_ffff),
-        _ if n >> 97 == 1 => "a run that nobody sent".into(),
-        _ if n >> 99 == 1 => "another process's run".into(),
-        _ => format!("run {id}"),
-    }
-}
-
-/// What a request is about, as its name tells.
-fn request(id: RequestId) -> String {
-    let n = u128::from_be_bytes(id.0);
-    match n >> 96 {
-        0 => format!("the client of {}", run(RunId::from_u128(n >> 16))),
-        1 => format!("request {}", n & 0xffff_ffff),
-        _ if id == NOBODY => "nobody".into(),
-        _ => format!("request {id}"),
-    }
-}
-
-fn subject(subject: Subject) -> String {
-    match subject {
-        Subject::Session(id) => session(id),
-        Subject::Run(id) => run(id),
-        Subject::Request(id) => request(id),
-    }
-}
-
-fn time(ms: u64) -> String {
-    format!("{}.{:03} s", ms / 1_000, ms % 1_000)
-}
-
-fn outcome(outcome: Outcome) -> String {
-    match outcome {
-        Outcome::Completed => "completed".into(),
-        Outcome::Failed(why) => format!("failed ({why:?})"),
-        Outcome::TimedOut { limit, .. } => format!("timed out ({})", limit_name(limit)),
-        Outcome::Cancelled { .. } => "cancelled".into(),
-        Outcome::Superseded => "superseded".into(),
-        Outcome::Dropped { .. } => "dropped".into(),
-    }
-}
-
-const fn limit_name(limit: Limit) -> &'static str {
-    match limit {
-        Limit::Budget => "run budget",
-        Limit::FirstEvent => "first event",
-        Limit::Idle => "idle",
-        Limit::Lane => "lane task",
-    }
-}
 
 fn input(input: &Input, due: Option<Timer>) -> String {
     match input {
@@ -201,6 +141,24 @@ fn input(input: &Input, due: Option<Timer>) -> String {
             }
         }
         Input::Model { ticket, fact } => model(&subject(ticket.subject), fact),
+        Input::Launched { ticket, report } => {
+            let of = subject(ticket.subject);
+            match report {
+                LaunchReport::Committed => format!("store: the checkpoint of {of} is durable"),
+                other => format!("store: the checkpoint of {of}: {other:?}"),
+            }
+        }
+        Input::Tool { ticket, fact } => match fact {
+            ToolFact::Output { to } => {
+                format!("tool of {}: output up to byte {to}", of_ticket(*ticket))
+            }
+            ToolFact::Ended(end) => format!("tool of {}: it ends ({end:?})", of_ticket(*ticket)),
+        },
+        Input::Decide {
+            request: id,
+            call: of,
+            decision,
+        } => format!("{} says {decision:?} to {}", request(*id), call(*of)),
         Input::Tick => match due {
             Some(timer) => format!(
                 "clock: the {} of {} is due",
@@ -274,6 +232,8 @@ fn model(of: &str, fact: &ModelFact) -> String {
         ModelFact::Alive => format!("model of {of}: a sign of life"),
         ModelFact::Structure => format!("model of {of}: data without output"),
         ModelFact::Reasoning => format!("model of {of}: it thinks"),
+        ModelFact::Calling => format!("model of {of}: arguments grow"),
+        ModelFact::Call(facts) => format!("model of {of}: it asks for a call {facts:?}"),
         ModelFact::Text { to } => format!("model of {of}: text up to byte {to}"),
         ModelFact::Finished => format!("model of {of}: finished, the call stays open"),
         ModelFact::Ended(ModelEnd::Completed) => format!("model of {of}: the answer is complete"),
@@ -302,15 +262,23 @@ fn output(output: &Output) -> Option<String> {
                 _ => format!(" along {}", along.join(", ")),
             };
             let attempt = fence.attempt.0;
-            format!("claim for {}{along} (attempt {attempt})", run(fence.run))
+            let results = results(&claim.results);
+            format!(
+                "claim for {}{along}{results} (attempt {attempt})",
+                run(fence.run)
+            )
         }
         Output::Save { fence, to, .. } => format!("save {} up to byte {to}", run(fence.run)),
         Output::Settle {
-            terminal, fence, ..
+            terminal,
+            fence,
+            results: of_calls,
+            ..
         } => format!(
-            "end {} as {} (fence {}.{})",
+            "end {} as {}{} (fence {}.{})",
             run(terminal.run),
             outcome(terminal.outcome),
+            results(of_calls),
             run(fence.run),
             fence.attempt.0
         ),
@@ -324,6 +292,15 @@ fn output(output: &Output) -> Option<String> {
             let attempt = fence.attempt.0;
             format!("call {whom} for {} (attempt {attempt})", run(fence.run))
         }
+        Output::Launch { fence, launch, .. } => format!(
+            "checkpoint of {} (attempt {}): start {:?}, ask for {:?}",
+            run(fence.run),
+            fence.attempt.0,
+            launch.start,
+            launch.ask
+        ),
+        Output::StartTool { call: of, .. } => format!("start {}", call(*of)),
+        Output::CancelTool { ticket } => format!("stop {}", of_ticket(*ticket)),
         Output::CancelModel { ticket } => format!("cancel the call of {}", subject(ticket.subject)),
         Output::Respond {
             request: id,
@@ -371,6 +348,19 @@ fn output(output: &Output) -> Option<String> {
                 outcome(*because)
             ),
             Event::Text { from, to, .. } => format!("show {}#{seq}: text {from}..{to}", run(*of)),
+            Event::ToolStart { call: of } => format!("show #{seq}: {} is asked for", call(*of)),
+            Event::ToolAsked { call: of, .. } => {
+                format!("show #{seq}: {} waits for a person", call(*of))
+            }
+            Event::ToolDecided { call: of, decision } => {
+                format!("show #{seq}: {} is decided ({decision:?})", call(*of))
+            }
+            Event::ToolOutput { call: of, from, to } => {
+                format!("show #{seq}: output {from}..{to} of {}", call(*of))
+            }
+            Event::ToolEnd { call: of, end } => {
+                format!("show #{seq}: {} has ended ({end:?})", call(*of))
+            }
             Event::Finishing { outcome: end } => {
                 format!("show {}#{seq}: will end as {}", run(*of), outcome(*end))
             }
@@ -392,6 +382,18 @@ fn output(output: &Output) -> Option<String> {
         Output::Drained => "the drain is over".into(),
         Output::Halt(halt) => format!("HALT: {halt}"),
     })
+}
+
+/// The results that go along with an order, by the calls' places from 1.
+fn results(of: &[CallResult]) -> String {
+    let words = of
+        .iter()
+        .map(|it| format!("{} {}", it.call + 1, low(it.end)));
+    let words: Vec<String> = words.collect();
+    match words[..] {
+        [] => String::new(),
+        _ => format!(" with results {}", words.join(", ")),
+    }
 }
 
 /// A word of the core's in small letters.
@@ -460,6 +462,9 @@ fn told(answer: &Answer) -> String {
             let runs: Vec<_> = runs.iter().map(|id| run(*id)).collect();
             format!("stopped: [{}]", runs.join(", "))
         }
+        Answer::Decided { call: of, decision } => {
+            format!("{} is decided ({decision:?})", call(*of))
+        }
         Answer::Rejected(why) => format!("refused ({why:?})"),
     }
 }
@@ -476,6 +481,7 @@ const fn is_small(output: &Output) -> bool {
                 | Event::Start { .. }
                 | Event::Waited { .. }
                 | Event::Seen
+                | Event::ToolOutput { .. }
                 | Event::Finishing { .. },
             ..
         }
