@@ -86,6 +86,41 @@ const WRONG: &[(&str, &str, &str)] = &[
         "did you mean `m1`?",
     ),
     (
+        "at 0s alice sends m1 to A\n  model answers m1: calls c1, then completes\n  bob allows c2",
+        "3:3: no call is called `c2`",
+        "did you mean `c1`?",
+    ),
+    (
+        "at 0s alice sends m1 to A\n  model answers m1: calls c1, calls c1, then completes",
+        "2:3: `c1` is asked for twice",
+        "",
+    ),
+    (
+        "at 0s alice sends m1 to A\n  model answers m1: calls unknown, then completes",
+        "2:3: `unknown` is the name of a call that nobody asks for",
+        "",
+    ),
+    (
+        "at 0s alice sends m1 to A\n  model on cancel of m1: calls c1, then completes",
+        "2:3: a call that is stopped asks for nothing",
+        "",
+    ),
+    (
+        "at 0s alice sends m1 to A\n  tool rnus c1: succeeds",
+        "2:8: expected `runs` or `on cancel of`",
+        "did you mean `runs`?",
+    ),
+    (
+        "at 0s alice sends m1 to A\n  tool runs c1: 2 outputs",
+        "2:26: expected `, then` and how it ends",
+        "",
+    ),
+    (
+        "at 0s alice sends m1 to A\n  tool runs c1: suceeds",
+        "2:17: ",
+        "did you mean `succeeds`?",
+    ),
+    (
         "at 0s alice sends m1 to A\n  bob sends m1 to A",
         "2:3: `m1` is sent twice",
         "",
@@ -292,6 +327,34 @@ fn failures(text: &str) -> String {
     let failures = outcome(text).failures;
     let told: Vec<String> = failures.iter().map(ToString::to_string).collect();
     told.join("\n")
+}
+
+#[test]
+fn an_expectation_on_a_call_that_does_not_come_says_what_came_instead() {
+    let script = "at 0s alice says m1 to A\n\
+        \x20 model answers m1: begins, calls guarded c1, calls c2, then completes\n\
+        \x20 model answers m1: begins, 1 chunks, then completes\n\
+        at 10s alice denies c1\n";
+    for (expected, instead) in [
+        (
+            "expect at 10s c1 comes to expired",
+            "it came to denied at 10s",
+        ),
+        ("expect finally c2 came once to failed", "it came to ok"),
+        ("expect finally c2 never ran", "it ran 1 times"),
+        (
+            "expect at 10s alice is told c1: allowed",
+            "told denied at 10s",
+        ),
+        ("never c2 runs", "it happened at 0s"),
+        (
+            "expect finally transcript of A is: user m1",
+            "assistant m1 calls, result c1 denied, result c2 ok, assistant m1 whole",
+        ),
+    ] {
+        let told = failures(&format!("{script}{expected}\n"));
+        assert!(told.contains(instead), "{expected}: {told}");
+    }
 }
 
 #[test]

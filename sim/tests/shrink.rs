@@ -126,7 +126,7 @@ fn a_green_run_has_nothing_to_shrink() {
 /// What is emitted fails alike as it is written, and passes without the fault.
 #[test]
 fn an_emitted_scenario_fails_before_the_defect_is_mended_and_passes_after() {
-    let mut emitted = 0;
+    let (mut emitted, mut with_calls) = (0, 0);
     for &fault in Fault::ALL {
         let case = shrunk(fault);
         let Some(mut script) = case.scenario() else {
@@ -134,6 +134,7 @@ fn an_emitted_scenario_fails_before_the_defect_is_mended_and_passes_after() {
         };
         emitted += 1;
         let text = script.to_string();
+        with_calls += usize::from(text.contains("calls "));
         let read = scenario::parse(&text, "emitted.scenario")
             .unwrap_or_else(|error| panic!("{error}\n{text}"));
         let options = scenario::RunOptions::default();
@@ -151,4 +152,5 @@ fn an_emitted_scenario_fails_before_the_defect_is_mended_and_passes_after() {
         "{emitted} of {}",
         Fault::ALL.len()
     );
+    assert!(with_calls >= 10, "only {with_calls} ask for tool calls");
 }

@@ -311,7 +311,7 @@ async fn a_command_that_a_crash_overtook_is_not_repeated() {
     let mut stage = stage.killed_and_started().await;
     let results = stage.answers("I do not know.").await;
     assert!(
-        results[0].1.contains("what it did is not known"),
+        results[0].1.contains("what became of it is not known"),
         "{results:?}"
     );
     let mut client = stage.client().await;

@@ -97,18 +97,7 @@ impl Judge<'_> {
                 client,
                 message,
                 told,
-            } => match what {
-                What::Told(who, of, said) => {
-                    who == client
-                        && !self.cast.is_call(message)
-                        && *of == run(message)
-                        && told_fits(*told, *said)
-                }
-                What::ToldOfCall(who, call, said) => {
-                    who == client && self.named(message, *call) && told == said
-                }
-                _ => false,
-            },
+            } => self.is_told(what, client, message, *told),
             Cond::Call(call, happens) => {
                 matches!(what, What::Call(of, came) if self.named(call, *of) && came == happens)
             }
@@ -135,6 +124,20 @@ impl Judge<'_> {
                     What::Call(call, _) => call.run == id,
                     _ => false,
                 }
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a client is told this of a message or a call.
+    fn is_told(&self, what: &What, client: &str, name: &str, told: Told) -> bool {
+        match what {
+            What::Told(who, of, said) => {
+                let is_message = !self.cast.is_call(name) && *of == self.cast.run(name);
+                who == client && is_message && told_fits(told, *said)
+            }
+            What::ToldOfCall(who, call, said) => {
+                who == client && self.named(name, *call) && told == *said
             }
             _ => false,
         }

@@ -139,28 +139,7 @@ impl Record {
                 _ => return,
             },
             Output::Settle { terminal, .. } => What::Ordered(terminal.run),
-            Output::Publish { run, event, .. } => match event {
-                Event::Start { .. } => What::Start(*run),
-                Event::Text { .. } => What::Text(*run),
-                Event::Finishing { .. } => What::Finishing(*run),
-                Event::Bound { turn } => What::Bound(*run, *turn),
-                Event::Seen => What::Seen(*run),
-                Event::Retrying { .. } => What::Retrying(*run),
-                Event::Fallback { candidate, .. } => What::FallsBack(*run, *candidate),
-                Event::Waited {
-                    active_ahead,
-                    queued_ahead,
-                    ..
-                } => What::Waited(*run, *active_ahead, *queued_ahead),
-                Event::ToolStart { call } => What::Call(*call, Happens::AskedFor),
-                Event::ToolAsked { call, .. } => What::Call(*call, Happens::Asked),
-                Event::ToolDecided { call, decision } => {
-                    What::Call(*call, Happens::Decided(*decision))
-                }
-                Event::ToolOutput { call, .. } => What::Call(*call, Happens::Shown),
-                Event::ToolEnd { call, end } => What::Call(*call, Happens::Ends(*end)),
-                Event::End { terminal, .. } => What::End(*run, Ended::of(terminal.outcome)),
-            },
+            Output::Publish { run, event, .. } => shown(*run, event),
             Output::Drained => What::Drained,
             Output::Respond { answer, .. } => {
                 if let Answer::Accepted { run, place, .. } = answer {
@@ -195,6 +174,30 @@ impl Record {
         } else if let (Some(run), Some(told)) = (about, told(answer)) {
             self.put(at, What::Told(client.into(), run, told));
         }
+    }
+}
+
+/// What is told to all.
+fn shown(run: RunId, event: &Event) -> What {
+    match event {
+        Event::Start { .. } => What::Start(run),
+        Event::Text { .. } => What::Text(run),
+        Event::Finishing { .. } => What::Finishing(run),
+        Event::Bound { turn } => What::Bound(run, *turn),
+        Event::Seen => What::Seen(run),
+        Event::Retrying { .. } => What::Retrying(run),
+        Event::Fallback { candidate, .. } => What::FallsBack(run, *candidate),
+        Event::Waited {
+            active_ahead,
+            queued_ahead,
+            ..
+        } => What::Waited(run, *active_ahead, *queued_ahead),
+        Event::ToolStart { call } => What::Call(*call, Happens::AskedFor),
+        Event::ToolAsked { call, .. } => What::Call(*call, Happens::Asked),
+        Event::ToolDecided { call, decision } => What::Call(*call, Happens::Decided(*decision)),
+        Event::ToolOutput { call, .. } => What::Call(*call, Happens::Shown),
+        Event::ToolEnd { call, end } => What::Call(*call, Happens::Ends(*end)),
+        Event::End { terminal, .. } => What::End(run, Ended::of(terminal.outcome)),
     }
 }
 
