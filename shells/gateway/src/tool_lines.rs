@@ -77,7 +77,7 @@ fn ended(status: &str, output: &str) -> String {
         "failed" => format!("failed{}", why()),
         "timed_out" => "stopped by its time limit".into(),
         "cancelled" => "stopped".into(),
-        "unknown" => "interrupted; what it did is not known".into(),
+        "unknown" => "started; what became of it is not known".into(),
         "skipped" => "not run".into(),
         "no_such_tool" => "not run, there is no such tool".into(),
         "bad_arguments" => "not run, its arguments can't be used".into(),
