@@ -255,7 +255,7 @@ impl Core {
         let outcome = match (checkpoint, run.stop) {
             (Some(Pending::Ordered(_)), _) => return,
             (_, Some(outcome)) => {
-                self.skip_launching(id);
+                self.drop_checkpoint(id);
                 outcome
             }
             (Some(Pending::Refused), None) => return,
@@ -276,11 +276,16 @@ impl Core {
         }
     }
 
-    /// The checkpoint of these calls was refused, and none follows.
-    fn skip_launching(&mut self, id: RunId) {
-        let Some(run) = self.runs.get(&id).filter(|run| run.round.recorded) else {
+    /// The run is being stopped: a checkpoint that was refused is not ordered again, and its calls
+    /// never start.
+    fn drop_checkpoint(&mut self, id: RunId) {
+        let Some(run) = self.runs.get_mut(&id).filter(|run| run.round.recorded) else {
             return;
         };
+        if let State::Tools { checkpoint, .. } = &mut run.state {
+            *checkpoint = None;
+        }
+        self.timers.disarm(Timer::StoreRetry(id));
         let launching =
             |&(_, call): &(u16, &Call)| matches!(call.state, CallState::Launching { .. });
         let launching = run.round.places().filter(launching);

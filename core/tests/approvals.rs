@@ -330,6 +330,23 @@ fn a_stop_does_not_wait_for_a_refused_checkpoint() {
     assert_eq!(b.pass(60 * S), []);
 }
 
+/// I40: the same while another tool is waited for: no checkpoint follows.
+#[test]
+fn a_refused_checkpoint_is_not_ordered_again_after_a_stop() {
+    let (mut b, out) = waiting(None, &[READY, GUARDED]);
+    let tool = started(&out)[0];
+    let (_, out) = b.decide(asked(&out)[0], ALLOW);
+    let (ticket, _) = launch(&out);
+    let report = LaunchReport::Refused(StoreError::Busy);
+    b.hand(Input::Launched { ticket, report });
+    let out = b.abort(1, Some(10));
+    assert_eq!(call_ends(&out), [(1, CallEnd::Skipped)]);
+    assert_eq!(b.pass(5 * S), []);
+    let out = b.tool_ends(tool, ToolEnd::Cancelled);
+    let ends = [(0, CallEnd::Cancelled), (1, CallEnd::Skipped)];
+    assert_eq!(results(&out), ends);
+}
+
 /// P10, L11: a drain that ends while a person is waited for says so to whoever decided; the
 /// next start makes the question void.
 #[test]

@@ -221,7 +221,9 @@ impl Lines {
         let message = line.waiting[place];
         let work = line.work.iter().map(|(m, _)| m.run);
         let first = line.waiting.first().map(|m| m.run);
-        let at_work: Vec<RunId> = work.chain(first).collect();
+        // What an earlier life had at work is at work again, before its claim says so.
+        let resumed = line.resumed.iter().map(|m| m.run);
+        let at_work: Vec<RunId> = work.chain(first).chain(resumed).collect();
         let steers = |m: &Message| m.into.is_some_and(|into| at_work.contains(&into));
         let before = line.waiting.iter().take(place).skip(line.first_may_work());
         let mut droppable =
