@@ -138,8 +138,10 @@ async fn a_message_during_a_run_is_steered_and_the_chat_says_so() {
     let mut chat = stage.gateway.chat();
     let call = stage.at_work(&mut chat, "first").await;
     chat.types("second").await;
-    chat.notes("goes to the run at work if that has not asked its model yet, else follows it\n")
-        .await;
+    chat.notes(
+        "goes to the run at work before its next model call, if one follows; else follows it\n",
+    )
+    .await;
     finish(call, "one.").await;
     stage.answers("second", "Two.").await;
     let said = over(chat).await;

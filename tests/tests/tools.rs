@@ -455,6 +455,47 @@ async fn agent_says_how_to_allow_a_command() {
     );
 }
 
+/// R205, law 10: a `y` in a terminal is about the call that was asked about alone, never about
+/// one that came up beside it; and it is no message when nothing waits any more.
+#[tokio::test]
+async fn a_word_in_a_chat_is_about_what_was_asked() {
+    let mut stage = Stage::asking().await;
+    let mut chat = stage.gateway.chat_in_terminal();
+    chat.types("do both").await;
+    let both = [("c1", "echo 1 > one"), ("c2", "echo 2 > two")];
+    stage.asks_for("Both.", &both).await;
+    chat.says("run: echo 1 > one").await;
+    chat.says("Allow? y/n").await;
+    chat.says("run: echo 2 > two").await;
+    chat.says("Allow? /approve ").await;
+    chat.types("n").await;
+    chat.says("denied: echo 1 > one").await;
+    chat.says("run: echo 2 > two").await;
+    chat.says("Allow? y/n").await;
+    chat.types("y").await;
+    chat.says("allowed: echo 2 > two").await;
+    stage.answers("One of them.").await;
+    chat.says("One of them.").await;
+    assert!(stage.file("two").exists() && !stage.file("one").exists());
+
+    let mut client = stage.client().await;
+    chat.types("once more").await;
+    stage.asks_for("", &[("c1", "echo 3 > three")]).await;
+    chat.says("Allow? y/n").await;
+    let id = approval(&mut client).await;
+    let denied = stage.gateway.run(&["approvals", "deny", &id]).await;
+    assert_eq!(denied.code, Some(0), "{denied:#?}");
+    chat.says("denied elsewhere: echo 3 > three").await;
+    chat.types("y").await;
+    chat.says("nothing was decided by this, and nothing sent")
+        .await;
+    stage.answers("Not that.").await;
+    chat.says("Not that.").await;
+    assert!(!stage.file("three").exists());
+    chat.types("/quit").await;
+    assert_eq!(chat.ended().await.code, Some(0));
+}
+
 /// R205: a chat asks in place, in a terminal by `y`, through a pipe by `/deny`.
 #[tokio::test]
 async fn chat_asks_in_place() {

@@ -191,6 +191,7 @@ impl Chat {
             self.talk.decide(&mut self.screen, &word);
             return Ok(None);
         }
+        self.talk.typed_on();
         match text.trim() {
             "" => {}
             "/help" => self.screen.note(words::HELP),

@@ -91,7 +91,14 @@ fn ended(status: &str, output: &str) -> String {
 /// What is asked of a person.
 #[must_use]
 pub fn asks(step: &ApprovalStep) -> String {
-    format!("the model asks to run: {}", shown::whole(&step.command))
+    let directory = match &step.cwd {
+        Some(directory) => format!(" (in {})", shown::whole(directory)),
+        None => String::new(),
+    };
+    format!(
+        "the model asks to run: {}{directory}",
+        shown::whole(&step.command)
+    )
 }
 
 #[cfg(test)]

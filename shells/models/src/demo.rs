@@ -87,10 +87,10 @@ fn asked(command: &str) -> (Vec<String>, Option<CallText>) {
 
 /// The first lines of what a call put out, and what its end means.
 fn quoted(row: &TranscriptRow) -> String {
-    let mut says = "[demo model] The call has ended".to_owned();
+    let mut says = "[demo model] The result of the call".to_owned();
     let mut lines = row.text.lines();
     for (n, line) in lines.by_ref().take(QUOTED_LINES).enumerate() {
-        says.push_str(if n == 0 { ". It put out:\n" } else { "\n" });
+        says.push_str(if n == 0 { ":\n" } else { "\n" });
         says.push_str("> ");
         says.extend(line.chars().take(QUOTED_LINE_CHARS));
         if line.chars().nth(QUOTED_LINE_CHARS).is_some() {
@@ -98,7 +98,7 @@ fn quoted(row: &TranscriptRow) -> String {
         }
     }
     match lines.count() {
-        _ if row.text.is_empty() => says.push_str(" and put out nothing."),
+        _ if row.text.is_empty() => says.push_str(" is empty."),
         0 => {}
         more => says.push_str(&format!("\n({more} more lines)")),
     }

@@ -247,8 +247,8 @@ async fn the_demo_model_asks_for_a_command_and_quotes_what_came_of_it() {
 
     let output = format!("{}\n{}", "x".repeat(200), "line\n".repeat(9));
     for (end, output, quoted) in [
-        (CallEnd::Ok, "tide\n", vec!["It put out:\n> tide"]),
-        (CallEnd::Ok, "", vec!["put out nothing."]),
+        (CallEnd::Ok, "tide\n", vec!["result of the call:\n> tide"]),
+        (CallEnd::Ok, "", vec!["is empty."]),
         (CallEnd::Denied, "", vec!["a person did not allow it"]),
         (CallEnd::Ok, &output, vec!["x…\n> line\n", "(5 more lines)"]),
     ] {

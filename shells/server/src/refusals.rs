@@ -48,13 +48,15 @@ pub(crate) fn unreadable(what: &str, error: StoreError) -> WireError {
 fn undecided(rejection: Rejection) -> WireError {
     let (error, reason) = match rejection {
         Rejection::AlreadyDecided => (
-            WireError::invalid("approval already resolved: the other decision came first"),
+            WireError::invalid(
+                "approval already resolved: the other decision came first, and it stands; to end what runs, stop its run",
+            ),
             "APPROVAL_ALREADY_RESOLVED",
         ),
         _ => (
             WireError::new(
                 ErrorCode::ApprovalNotFound,
-                "no tool call waits under this id: it was ended by its limit or with its run, or never was; see exec.approval.list",
+                "no tool call waits under this id: its run has gone on since, or it never was; see exec.approval.list",
             ),
             "APPROVAL_NOT_FOUND",
         ),

@@ -185,6 +185,7 @@ pub(crate) fn approval(event: &RunEvent) -> Option<AgentData> {
         approval_id: asked.approval.to_string(),
         tool_call_id: asked.id.to_string(),
         command: command(&asked.name, &asked.arguments),
+        cwd: member(&asked.arguments, "workdir"),
         expires_at_ms: asked.until.0,
     }))
 }

@@ -112,6 +112,9 @@ pub struct ApprovalStep {
     pub tool_call_id: String,
     /// What would run.
     pub command: String,
+    /// Where, if the call names a directory of the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
     /// When it expires, in milliseconds of wall time.
     pub expires_at_ms: u64,
 }

@@ -86,6 +86,7 @@ fn approvals_on_the_wire() {
         status: "pending".into(),
         approval_id: "a1".into(),
         tool_call_id: "call_2".into(),
+        cwd: None,
         command: "rm x".into(),
         expires_at_ms: 9,
     });

@@ -146,7 +146,8 @@ pub fn placed(ack: &ChatSendAck) -> Option<String> {
             None => "queued".into(),
         },
         InputState::Steered => {
-            "goes to the run at work if that has not asked its model yet, else follows it".into()
+            "goes to the run at work before its next model call, if one follows; else follows it"
+                .into()
         }
         InputState::Interrupting => "interrupts the run at work".into(),
     })
@@ -264,7 +265,7 @@ mod tests {
         assert_eq!(placed(InputState::Queued, Some(2)), "queued behind 2");
         assert_eq!(
             placed(InputState::Steered, None),
-            "goes to the run at work if that has not asked its model yet, else follows it"
+            "goes to the run at work before its next model call, if one follows; else follows it"
         );
         assert_eq!(
             placed(InputState::Interrupting, None),

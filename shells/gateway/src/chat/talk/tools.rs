@@ -2,7 +2,7 @@
 //!
 //! It shows and asks. Which answer counts is the gateway's word.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_wire::{
     AgentData, AgentEvent, ApprovalDecision, ApprovalStep, Phase, Response, ToolStep,
@@ -18,8 +18,19 @@ use crate::tool_lines::{self, Calls};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
     decision: ApprovalDecision,
-    /// Which call; the oldest one if absent.
-    id: Option<String>,
+    /// Which call it is about.
+    about: About,
+}
+
+/// Which call a line is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum About {
+    /// The one that was asked about by `y/n`.
+    Asked,
+    /// The only one that waits.
+    Only,
+    /// The one of this name.
+    Named(String),
 }
 
 impl Word {
@@ -33,15 +44,16 @@ impl Word {
         if words.next().is_some() {
             return None;
         }
+        let named = |id: Option<String>| id.map_or(About::Only, About::Named);
         let lower = word.to_ascii_lowercase();
-        let decision = match lower.as_str() {
-            "/approve" => ApprovalDecision::AllowOnce,
-            "/deny" => ApprovalDecision::Deny,
-            "y" | "yes" if is_asked && id.is_none() => ApprovalDecision::AllowOnce,
-            "n" | "no" if is_asked && id.is_none() => ApprovalDecision::Deny,
+        let (decision, about) = match lower.as_str() {
+            "/approve" => (ApprovalDecision::AllowOnce, named(id)),
+            "/deny" => (ApprovalDecision::Deny, named(id)),
+            "y" | "yes" if is_asked && id.is_none() => (ApprovalDecision::AllowOnce, About::Asked),
+            "n" | "no" if is_asked && id.is_none() => (ApprovalDecision::Deny, About::Asked),
             _ => return None,
         };
-        Some(Self { decision, id })
+        Some(Self { decision, about })
     }
 }
 
@@ -52,29 +64,65 @@ pub struct Tools {
     calls: BTreeMap<String, Calls>,
     /// What waits, oldest first, and the run of each.
     asked: Vec<(String, ApprovalStep)>,
+    /// The call that a `y` or `n` is about: one that was asked about alone. So a word never
+    /// reaches a call that came up while it was typed.
+    prompted: Option<String>,
+    /// That call was decided elsewhere, or has ended, and nothing was typed since.
+    lost: bool,
+    /// Calls that were decided here.
+    own: BTreeSet<String>,
+}
+
+impl Tools {
+    /// A call waits no longer.
+    fn over(&mut self, id: &str) -> Option<ApprovalStep> {
+        if self.prompted.take_if(|prompted| prompted == id).is_some() {
+            self.lost = !self.own.contains(id);
+        }
+        let at = self.asked.iter().position(|(_, it)| it.approval_id == id)?;
+        Some(self.asked.remove(at).1)
+    }
 }
 
 impl Talk {
-    /// Whether a call waits that nobody has answered.
+    /// Whether a `y` or `n` is meant as an answer: a call waits, or did when the line was begun.
     #[must_use]
     pub fn is_asking(&self) -> bool {
-        !self.tools.asked.is_empty()
+        !self.tools.asked.is_empty() || self.tools.lost
+    }
+
+    /// Something else was typed.
+    pub fn typed_on(&mut self) {
+        self.tools.lost = false;
     }
 
     /// An answer was typed.
     pub fn decide(&mut self, screen: &mut Screen, word: &Word) {
-        let id = word.id.clone();
-        let oldest = self.tools.asked.first();
-        let Some(id) = id.or_else(|| oldest.map(|(_, step)| step.approval_id.clone())) else {
-            screen.note("nothing waits to be allowed");
+        let tools = &mut self.tools;
+        let id = match (&word.about, &tools.asked[..]) {
+            (About::Named(id), _) => Some(id.clone()),
+            (About::Asked, _) => tools.prompted.clone(),
+            (About::Only, [(_, step)]) => Some(step.approval_id.clone()),
+            (About::Only, _) => None,
+        };
+        tools.lost = false;
+        let Some(id) = id else {
+            screen.note(match (&word.about, tools.asked.is_empty()) {
+                (About::Asked, true) => {
+                    "what you were asked was decided elsewhere, or has ended; nothing was decided by this, and nothing sent"
+                }
+                (_, true) => "nothing waits to be allowed",
+                (_, false) => "several calls wait; say which: /approve ID or /deny ID",
+            });
             return;
         };
+        tools.own.insert(id.clone());
         self.to_ask.push_back(Ask::Decide(id, word.decision));
     }
 
     /// An answer counts, or does not. That it does is told by an event, too.
     pub(super) fn decided(&mut self, screen: &mut Screen, id: &str, response: Response) {
-        self.tools.asked.retain(|(_, step)| step.approval_id != id);
+        self.tools.over(id);
         if let Err(problem) = payload(response) {
             screen.problem(&problem);
         }
@@ -91,12 +139,7 @@ impl Talk {
             AgentData::Approval(step) if step.phase == "requested" => {
                 self.asked_for(screen, run, step);
             }
-            AgentData::Approval(step) => {
-                let id = &step.approval_id;
-                self.tools
-                    .asked
-                    .retain(|(_, asked)| asked.approval_id != *id);
-            }
+            AgentData::Approval(step) => self.was_decided(screen, &step),
             // The calls of the answer before are over, and what waited with them.
             AgentData::Lifecycle(step) if step.phase == Phase::Start => self.forget_calls(&run),
             _ => {}
@@ -120,6 +163,24 @@ impl Talk {
         }
     }
 
+    /// A call waits no longer: by whose word, if it was one.
+    fn was_decided(&mut self, screen: &mut Screen, step: &ApprovalStep) {
+        let id = &step.approval_id;
+        self.tools.over(id);
+        let here = self.tools.own.remove(id);
+        if matches!(step.status.as_str(), "allowed" | "denied") {
+            let command = shown::short(&step.command);
+            let elsewhere = if here { "" } else { " elsewhere" };
+            screen.note(&format!("{}{elsewhere}: {command}", step.status));
+        }
+        // The next one is asked about by whoever has just answered, and sees it.
+        if let ([_], true, None) = (&self.tools.asked[..], here, &self.tools.prompted)
+            && let Some((run, step)) = self.tools.asked.pop()
+        {
+            self.asked_for(screen, run, step);
+        }
+    }
+
     /// A call waits for a person.
     fn asked_for(&mut self, screen: &mut Screen, run: String, step: ApprovalStep) {
         let asked = &mut self.tools.asked;
@@ -130,7 +191,11 @@ impl Talk {
             return;
         }
         let id = shown::whole(&step.approval_id);
-        let how = match screen.is_typed() {
+        let alone = asked.is_empty() && !self.tools.lost && screen.is_typed();
+        if alone {
+            self.tools.prompted = Some(step.approval_id.clone());
+        }
+        let how = match alone {
             true => format!("Allow? y/n (or /approve {id}, /deny {id})"),
             false => format!("Allow? /approve {id} or /deny {id}"),
         };
@@ -140,8 +205,14 @@ impl Talk {
 
     /// A run asks its model again, or has ended.
     pub(super) fn forget_calls(&mut self, run: &str) {
-        self.tools.calls.remove(run);
-        self.tools.asked.retain(|(of, _)| of != run);
+        let tools = &mut self.tools;
+        tools.calls.remove(run);
+        let of_run = tools.asked.iter().filter(|(of, _)| of == run);
+        let gone: Vec<String> = of_run.map(|(_, step)| step.approval_id.clone()).collect();
+        for id in gone {
+            tools.over(&id);
+            tools.own.remove(&id);
+        }
     }
 }
 
@@ -154,15 +225,16 @@ mod tests {
     fn a_line_answers_only_what_was_asked() {
         let read = |line, is_asked| {
             let word = Word::read(line, is_asked);
-            word.map(|word| (word.decision, word.id.unwrap_or_default()))
+            word.map(|word| (word.decision, word.about))
         };
         let (allow, deny) = (ApprovalDecision::AllowOnce, ApprovalDecision::Deny);
-        assert_eq!(read(" Y ", true), Some((allow, String::new())));
-        assert_eq!(read("no", true), Some((deny, String::new())));
+        assert_eq!(read(" Y ", true), Some((allow, About::Asked)));
+        assert_eq!(read("no", true), Some((deny, About::Asked)));
         assert_eq!((read("y", false), read("yes, do", true)), (None, None));
         assert_eq!(read("y it", true), None);
-        assert_eq!(read("/approve", false), Some((allow, String::new())));
-        assert_eq!(read("/deny k3", false), Some((deny, "k3".into())));
+        assert_eq!(read("/approve", false), Some((allow, About::Only)));
+        let named = About::Named("k3".into());
+        assert_eq!(read("/deny k3", false), Some((deny, named)));
         assert_eq!(read("/deny k3 now", false), None);
     }
 }
