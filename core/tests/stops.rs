@@ -7,10 +7,6 @@ use tidegate_core::*;
 
 const S: u64 = 1_000;
 
-fn outcome_of(out: &[Output]) -> Outcome {
-    settle(out).1.outcome
-}
-
 fn timed_out(limit: Limit) -> Outcome {
     Outcome::TimedOut {
         limit,

@@ -547,3 +547,17 @@ fn find<T>(out: &[Output], f: impl Fn(&Output) -> Option<T>) -> T {
         .find_map(f)
         .unwrap_or_else(|| panic!("not ordered; the drain was {out:#?}"))
 }
+
+/// Two tools at work.
+pub fn two_at_work() -> (Bench, Ticket, Ticket) {
+    let mut b = Bench::new(Config::default());
+    let out = b.at_tools(1, 10, &[READY, READY]);
+    let tools = started(&out);
+    assert_eq!(tools.len(), 2);
+    (b, tools[0], tools[1])
+}
+
+/// The outcome of the end that a drain orders to be written.
+pub fn outcome_of(out: &[Output]) -> Outcome {
+    settle(out).1.outcome
+}
