@@ -105,7 +105,7 @@ impl Exec {
                  stdout and stderr, as one text. It has no input and no terminal: use flags \
                  instead of prompts, pagers and editors. Each call is a new shell; the directory \
                  and the variables of an earlier call are forgotten, its files are not. A last \
-                 line in brackets tells an exit code other than 0. Of an output over 64 KiB the \
+                 line in brackets tells an exit code other than 0. Of a long output the \
                  middle is left out. The call ends with its command: what that leaves running in \
                  the background is killed. After {limit} s, or after `timeout`, it is stopped."
             ),
